@@ -125,11 +125,7 @@ class StoredLake:
     def log_hours_with(self, table: Table, where: Filters) -> set[Hour]:
         """The log hours of which the table has rows that the filters let through, however many rows there are."""
         names = ["log_date", "log_hour"]
-        return {
-            log_hour_of(row)
-            for batch in self.open_table(table, names, [where])
-            for row in pa.Table.from_batches([batch]).group_by(names).aggregate([]).to_pylist()
-        }
+        return {log_hour_of(row) for row in distinct_rows(self.open_table(table, names, [where]))}
 
     def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
         """These columns of the rows that the filters let through; no rows of a table that has not been made.
@@ -163,6 +159,12 @@ class StoredLake:
                 yield as_wanted(batch, wanted)
 
         return pa.RecordBatchReader.from_batches(wanted, batches())
+
+
+def distinct_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    """The rows of each batch that differ."""
+    for batch in batches:
+        yield from pa.Table.from_batches([batch]).group_by(batch.schema.names).aggregate([]).to_pylist()
 
 
 def _lets_through(where: Filters, known: set[str]) -> bool:

@@ -72,7 +72,10 @@ BOUNDED = {
         "stream/written_rows.py _read",
         "stream/written_rows.py write_rows",
     ],
-    "days whose hours have files of 16 MiB or less": ["lake/new_files.py write_files"],
+    "those whose files, and those of their hours, have 16 MiB or less": [
+        "lake/lake.py Lake.merge_click_hours",
+        "lake/new_files.py write_files",
+    ],
     "the first so many, or a fixed number": [
         "aggregate/co_partitioning.py row_differences",
         "engine/spark_status.py SparkStatus.catch_up",
@@ -103,7 +106,6 @@ GROWING = {
         "publish/releases.py drawings",
         "publish/releases.py show",
     ],
-    "keys that a micro-batch changes": ["stream/live.py LiveUpdate.__call__"],
     "arrivals of a log hour, or those of the visitor": [
         "erasure/accounts.py _account",
         "erasure/accounts.py _arrivals.rows",

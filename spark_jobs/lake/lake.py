@@ -14,22 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from pyarrow.dataset import dataset
 from pyspark.sql import DataFrame, SparkSession
 
 from include.buckets import Layout
 from include.errors import ClickmillError
-from include.hours import Hour, click_hours_predicate
+from include.hours import Hour, click_hour_of, click_hours_predicate
 from include.locks import Held, Locks, locks_of
 from include.settings import Settings
-from include.storage import flush_file, flush_folder, is_on_disk, remove_folder
-from include.stored_rows import StoredLake
+from include.storage import entries, filesystem_of, flush_file, flush_folder, is_on_disk, key_of, remove_folder
+from include.stored_rows import StoredLake, distinct_rows
 from include.tables import AGGREGATES, Table
 from spark_jobs.engine.steps import step
+from spark_jobs.engine.worker_tasks import TASK_BYTES
 from spark_jobs.lake import declared
 from spark_jobs.lake.copied_files import copy_files
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.lake.definitions import make_or_complete
-from spark_jobs.lake.merged_rows import merge_click_hours
+from spark_jobs.lake.merged_rows import merge_few, merged
 from spark_jobs.lake.new_files import NewFile, write_files
 from spark_jobs.lake.panics import panics_left_out
 from spark_jobs.lake.transactions import NOT_TRIED_AGAIN, StreamTransaction
@@ -182,20 +184,38 @@ class Lake(StoredLake):
             self._keep_commits(table, version.stored.version())
             write_checksum(version, new)
 
-    def merge_click_hours(
-        self, table: Table, rows: pa.Table, hours: Iterable[Hour], transaction: StreamTransaction | None = None
-    ) -> None:
-        """Put the rows of these click hours, unique by the table's key, in the place of those of the same key.
+    def merge_click_hours(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
+        """Put the rows of some click hours, unique by the table's key, in the place of those of the same key.
 
-        Unless the table has those of the transaction, or of a later one of its stream, already.
+        Unless the table has those of the transaction, or of a later one of its stream, already. In one commit; if they
+        and those of their hours are few, by this process, which takes a tenth of the time; else by tasks.
+
+        Raises:
+            PySparkException: as ``write_files``.
         """
         self._make(table)
-        with self.locked(f"write-{table.name}"), panics_left_out():
-            stored = DeltaTable(self.uri(table))
-            if transaction is None:
-                merge_click_hours(stored, table, rows, hours)
-            elif not transaction.is_in(stored):
-                merge_click_hours(stored, table, rows, hours, transaction.as_committed())
+        with self.scratch_folder(f"merged {table.name}") as folder:
+            with step(self.spark, f"stage {table.name}"):
+                rows.write.mode("overwrite").parquet(str(folder))
+            staged = dataset(key_of(folder), format="parquet", filesystem=filesystem_of(folder))
+            hours = set(map(click_hour_of, distinct_rows(staged.to_batches(columns=["click_date", "click_hour"]))))
+            if not hours:
+                return
+            with self.locked(f"write-{table.name}"), panics_left_out():
+                version = TableVersion.newest(self.path(table), table)
+                if transaction.is_in(version.stored):
+                    return
+                replaced = version.chosen(may_have_click_hours(table, hours))
+                size = sum(entry.size for entry in entries(folder)) + sum(file.size for file in replaced)
+                if size <= TASK_BYTES:
+                    merge_few(version.stored, table, staged.to_table(), hours, transaction.as_committed())
+                    return
+                stored, new = (
+                    version.read(self.spark, replaced),
+                    self.spark.read.schema(rows.schema).parquet(str(folder)),
+                )
+                written = self.write_files(table, merged(declared.with_declared(stored, table), new, table))
+                version.commit(written, replaced, transaction.as_committed(retries=0))
 
     def append_rows(
         self, table: Table, rows: Sequence[Mapping[str, Any]], transaction: StreamTransaction | None = None

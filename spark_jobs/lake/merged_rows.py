@@ -1,21 +1,33 @@
-"""Rows that take the place of those of the same key, and are added where there are none; by delta-rs."""
+"""Rows that take the place of those of the same key, and are added where there are none."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
+from functools import reduce
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
+from pyspark.sql import DataFrame
 
 from include.hours import Hour, hours_predicate
 from include.stored_rows import arrow_schema
 from include.tables import Table
 
 
-def merge_click_hours(
-    stored: DeltaTable, table: Table, rows: pa.Table, hours: Iterable[Hour], properties: CommitProperties | None = None
+def merged(stored: DataFrame, new: DataFrame, table: Table) -> DataFrame:
+    """The new rows, unique by the table's key, and the stored ones of other keys."""
+    is_same = reduce(operator.and_, (stored[name].eqNullSafe(new[name]) for name in table.key))
+    return stored.join(new, is_same, "left_anti").unionByName(new)
+
+
+def merge_few(
+    stored: DeltaTable, table: Table, rows: pa.Table, hours: Iterable[Hour], properties: CommitProperties
 ) -> None:
-    """Merge rows of these click hours, unique by the table's key, in one commit."""
+    """Merge rows of these click hours, unique by the table's key, in one commit of delta-rs: in memory, without Spark.
+
+    That takes a tenth of the time of a few rows, and several times the bytes of the hours' files.
+    """
     new_rows = rows.select(table.column_names).cast(arrow_schema(table, table.column_names))
     same = " AND ".join(_is_same(name, name in table.required_columns) for name in table.key)
     # Delta looks at files of these hours alone.

@@ -9,19 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.counting import CountKey, count_table, live_count_table
-from include.hours import click_hour_of
 from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS
 from spark_jobs.aggregate.groupings import FifoGrouping, grouping_of
 from spark_jobs.engine.session import configure
-from spark_jobs.engine.steps import step
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
 from spark_jobs.stream.checkpoint import StreamCheckpoint
@@ -44,18 +41,8 @@ class LiveUpdate:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Merge one micro-batch: a batch that is tried again says the same once more, an overtaken one nothing."""
         lake = Lake(configure(rows.sparkSession), self.settings)
-        with step(lake.spark, "count live"):
-            counts = rows.toArrow()
-        if counts.num_rows:
-            now = pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC"))
-            counted = counts.append_column("counted_at", pa.repeat(now, counts.num_rows))
-            hours = counts.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
-            lake.merge_click_hours(
-                live_count_table(self.key),
-                counted,
-                map(click_hour_of, hours),
-                StreamTransaction(self.stream_id, batch_id),
-            )
+        counts = rows.withColumn("counted_at", F.lit(datetime.now(UTC)))
+        lake.merge_click_hours(live_count_table(self.key), counts, StreamTransaction(self.stream_id, batch_id))
 
 
 def start(
