@@ -26,12 +26,6 @@ ARROW_TYPES = {
     "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>": pa.list_(
         pa.struct({"path": pa.string(), "type": pa.string(), "lines": pa.int64(), "example": pa.string()})
     ),
-    "ARRAY<STRUCT<country_code: STRING, url: STRING, click_count: BIGINT>>": pa.list_(
-        pa.struct({"country_code": pa.string(), "url": pa.string(), "click_count": pa.int64()})
-    ),
-    "ARRAY<STRUCT<country_code: STRING, click_count: BIGINT>>": pa.list_(
-        pa.struct({"country_code": pa.string(), "click_count": pa.int64()})
-    ),
     "ARRAY<STRUCT<click_count: BIGINT, bot_click_count: BIGINT, visitor_sketch: BINARY>>": pa.list_(
         pa.struct({"click_count": pa.int64(), "bot_click_count": pa.int64(), "visitor_sketch": pa.binary()})
     ),

@@ -35,19 +35,28 @@ RELEASED_CLICKS_BY_COUNTRY_DAILY = _released("released_clicks_by_country_daily",
 
 COUNT_RELEASES = Table(
     name="count_releases",
-    grain="one drawing of noise for a day; not for readers of the released tables, which have the newest of each day",
+    grain="one drawing of noise for a day, which is spent from then on; not for readers of the released tables, which "
+    "have the newest of each day",
     columns=(
         _DAY,
         Column("released_at", "TIMESTAMP", "When it was drawn."),
         *_PRIVACY,
         Column("input_digest", "STRING", "Keyed digest (HMAC-SHA256) of the bounded counts before noise."),
-        Column(
-            "by_country_and_url",
-            "ARRAY<STRUCT<country_code: STRING, url: STRING, click_count: BIGINT>>",
-            "What was drawn per country and URL.",
-        ),
-        Column("by_country", "ARRAY<STRUCT<country_code: STRING, click_count: BIGINT>>", "And per country."),
     ),
     key=("click_date", "released_at"),
+    partitioned_by=("click_date",),
+)
+#: They are written before the drawing is: of one that has no row, none was shown.
+DRAWN_COUNTS = Table(
+    name="drawn_counts",
+    grain="one count that a drawing shows, per country and URL or per country; not for readers of the released tables",
+    columns=(
+        _DAY,
+        Column("released_at", "TIMESTAMP", "When it was drawn, as count_releases has it."),
+        COUNTRY,
+        Column("url", "STRING", "URL in normal form; null of a count per country.", required=False),
+        _CLICKS,
+    ),
+    key=("click_date", "released_at", "country_code", "url"),
     partitioned_by=("click_date",),
 )

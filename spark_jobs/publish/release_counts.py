@@ -64,11 +64,11 @@ def _release(lake: Lake, noise: NoiseSettings, day: date, *, dry_run: bool) -> s
         if dry_run:
             return f"{day}: would be released{', again: its counts before noise have changed' if drawn else ''}"
         drawing = draw(lake, noise, day, counted, now)
-        show(lake, drawing)
+        urls, countries = show(lake, drawing)
         times = len(drawn) + 1
         return (
-            f"{day}: released: {len(drawing['by_country_and_url'])} URLs of countries, {len(drawing['by_country'])} "
-            f"countries; noise drawn {times} of {noise.releases_per_day} times"
+            f"{day}: released: {urls} URLs of countries, {countries} countries; noise drawn {times} of "
+            f"{noise.releases_per_day} times"
         )
     newest = drawn[-1]
     if not dry_run:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -21,6 +21,7 @@ from include.publication import NoiseSettings
 from include.tables import (
     CLICKS,
     COUNT_RELEASES,
+    DRAWN_COUNTS,
     INGEST_ACCOUNTING,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
@@ -28,6 +29,7 @@ from include.tables import (
 )
 from spark_jobs.aggregate.bounded_counts import bounded_counts
 from spark_jobs.engine.steps import step
+from spark_jobs.lake import declared
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.noise import Noise
@@ -132,7 +134,10 @@ def noise_of(noise: NoiseSettings) -> Noise:
 
 
 def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: datetime) -> dict[str, Any]:
-    """Draw noise for a day, and put on record what was drawn, in one commit: from then on it is spent."""
+    """Draw noise for a day, and put on record that it was drawn: from then on it is spent.
+
+    Tasks write what was drawn, in one commit before that of the record: without it, it was not shown to anybody.
+    """
     drawn = noise_of(noise)
     by_country = drawn.add_to(counted.by_country)
 
@@ -144,8 +149,13 @@ def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: 
             rows = [(*key.split(_SEPARATOR), count) for key, count in shown.items()]
             yield pa.RecordBatch.from_pylist([dict(zip(_COUNTS.names, row, strict=True)) for row in rows], _COUNTS)
 
+    of_countries = [{"country_code": key, "click_count": count} for key, count in by_country.items()]
+    shown = counted.counts.mapInArrow(with_noise, from_arrow_schema(_COUNTS)).unionByName(
+        lake.spark.createDataFrame(pa.Table.from_pylist(of_countries, _COUNTS), from_arrow_schema(_COUNTS))
+    )
     with step(lake.spark, "draw noise"):
-        shown = counted.counts.mapInArrow(with_noise, from_arrow_schema(_COUNTS)).toArrow()
+        files = lake.write_files(DRAWN_COUNTS, shown.withColumns({"click_date": F.lit(day), "released_at": F.lit(now)}))
+    lake.exchange_files(DRAWN_COUNTS, files, [])
     drawing = {
         "click_date": day,
         "released_at": now,
@@ -155,28 +165,35 @@ def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: 
         "noise_scale": drawn.scale,
         "threshold": drawn.threshold,
         "input_digest": counted.digest,
-        "by_country_and_url": shown.sort_by([(name, "ascending") for name in _COUNTS.names]).to_pylist(),
-        "by_country": [{"country_code": key, "click_count": count} for key, count in sorted(by_country.items())],
     }
     lake.require_locks()
     lake.append_rows(COUNT_RELEASES, [drawing])
     return drawing
 
 
-def show(lake: Lake, drawing: Mapping[str, Any]) -> None:
-    """Replace a day in the tables for readers by what was drawn for it, unless they have that."""
-    day = drawing["click_date"]
-    parameters = {name: drawing[name] for name in ("click_date", "epsilon", "delta", "clicks_per_visitor_per_day")}
-    parameters |= {name: drawing[name] for name in ("noise_scale", "threshold")}
-    for table, drawn in (
-        (RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY, "by_country_and_url"),
-        (RELEASED_CLICKS_BY_COUNTRY_DAILY, "by_country"),
+def show(lake: Lake, drawing: Mapping[str, Any]) -> list[int]:
+    """Replace a day in the tables for readers by what was drawn for it, unless they have that.
+
+    Returns how many counts there are per country and URL, and per country.
+    """
+    of_day = pc.field("partition.click_date") == drawing["click_date"]
+    drawn = lake.read_files(DRAWN_COUNTS, of_day).where(F.col("released_at") == F.lit(drawing["released_at"]))
+    names = ("click_date", "epsilon", "delta", "clicks_per_visitor_per_day", "noise_scale", "threshold")
+    parameters = {name: F.lit(drawing[name]) for name in names}
+    for table, rows in (
+        (RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY, drawn.where(F.col("url").isNotNull())),
+        (RELEASED_CLICKS_BY_COUNTRY_DAILY, drawn.where(F.col("url").isNull()).drop("url")),
     ):
-        rows = [parameters | row for row in drawing[drawn]]
-        there = lake.read_rows(table, table.column_names, [("click_date", "=", day)])
-        if sorted(there, key=itemgetter(*table.key)) != rows:
-            lake.require_locks()
-            lake.replace_rows(table, rows, f"click_date = '{day.isoformat()}'")
+        there = lake.read_files(table, of_day)
+        wanted = declared.as_declared(rows.withColumns(parameters), table)
+        with step(lake.spark, f"compare {table.name}"):
+            is_shown = not wanted.exceptAll(there).unionAll(there.exceptAll(wanted)).limit(1).count()
+        if not is_shown:
+            lake.replace(table, wanted, of_day)
+    return [
+        sum(file.rows for file in lake.data_files(table, of_day))
+        for table in (RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY, RELEASED_CLICKS_BY_COUNTRY_DAILY)
+    ]
 
 
 def _clicks(lake: Lake, day: date) -> DataFrame:

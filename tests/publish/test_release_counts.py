@@ -20,6 +20,7 @@ from include.hours import Hour
 from include.tables import CLICKS as CLICKS_TABLE
 from include.tables import (
     COUNT_RELEASES,
+    DRAWN_COUNTS,
     PUBLISHED,
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
@@ -104,7 +105,7 @@ def lake(published: TemporaryLake, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.mark.path
 def test_a_day_is_released_with_noise_and_the_same_again(lake: TemporaryLake) -> None:
     assert "would be released" in release(lake, dry_run=True)
-    assert (lake.rows(COUNT_RELEASES), shown(lake)) == ([], [{}, {}])
+    assert (lake.rows(COUNT_RELEASES), lake.rows(DRAWN_COUNTS), shown(lake)) == ([], [], [{}, {}])
     assert "released: 2 URLs of countries, 1 countries; noise drawn 1 of 2 times" in release(lake)
     by_url, by_country = shown(lake)
     assert by_url == {key: pytest.approx(count, abs=8) for key, count in TRUE.items()}
@@ -142,7 +143,25 @@ def test_clicks_that_no_count_has_do_not_change_the_input(lake: TemporaryLake) -
     assert "its counts before noise are the same" in release(lake)
 
 
-@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_what_was_drawn_and_is_not_on_record_is_never_shown(lake: TemporaryLake) -> None:
+    with killed_after(1), pytest.raises(Killed):
+        release(lake)
+    drawn = {row["released_at"] for row in lake.rows(DRAWN_COUNTS)}
+    assert (len(drawn), lake.rows(COUNT_RELEASES), shown(lake)) == (1, [], [{}, {}])
+    assert "noise drawn 1 of 2 times" in release(lake)
+    (drawing,) = lake.rows(COUNT_RELEASES)
+    assert drawing["released_at"] not in drawn
+    assert shown(lake) == drawn_on(lake, drawing["released_at"])
+
+
+def drawn_on(lake: TemporaryLake, moment: datetime) -> list[dict[tuple[str, ...], int]]:
+    """What was drawn then, per country and URL, and per country."""
+    rows = [row for row in lake.rows(DRAWN_COUNTS) if row["released_at"] == moment]
+    by_url = {(row["country_code"], row["url"]): row["click_count"] for row in rows if row["url"] is not None}
+    return [by_url, {(row["country_code"],): row["click_count"] for row in rows if row["url"] is None}]
+
+
+@pytest.mark.parametrize("commits", [2, 3, 4])
 def test_a_release_that_is_killed_is_finished_without_drawing_again(lake: TemporaryLake, commits: int) -> None:
     with killed_after(commits), pytest.raises(Killed):
         release(lake)
@@ -150,7 +169,7 @@ def test_a_release_that_is_killed_is_finished_without_drawing_again(lake: Tempor
     assert "stays as released" in release(lake)
     assert lake.rows(COUNT_RELEASES) == [drawing]
     assert [len(rows) for rows in shown(lake)] == [2, 1]
-    assert shown(lake)[1] == {("DE",): drawing["by_country"][0]["click_count"]}
+    assert shown(lake) == drawn_on(lake, drawing["released_at"])
 
 
 def test_a_day_that_may_not_be_released_is_not(lake: TemporaryLake) -> None:
