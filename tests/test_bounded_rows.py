@@ -25,6 +25,7 @@ BOUNDED = {
         "backfill/compare.py _changes",
         "backfill/plan.py _landed",
         "backfill/undo.py _published_by_others",
+        "erasure/accounts.py _counted",
         "aggregate/days.py _lacking",
         "engine/fact_frames.py _rows",
         "erasure/tables.py _add",
@@ -58,6 +59,11 @@ BOUNDED = {
         "retention/old_counts.py _open_click_hours",
         "stream/resume.py StreamStart.earlier_batches",
     ],
+    "those of a visitor, and others of the same moments": [
+        "erasure/joined.py _Marked.alike",
+        "erasure/tables.py find_joined",
+    ],
+    "drawings of noise for a day": ["publish/releases.py drawings"],
     "files, or what tasks say of those that they have written": [
         "engine/worker_tasks.py run_tasks",
         "engine/worker_tasks.py run_tasks.run",
@@ -87,8 +93,13 @@ BOUNDED = {
         "quality/examples.py with_examples",
     ],
     "a piece of a file, or in a task a micro-batch's outcomes": [
+        "erasure/joined.py _Marked.add",
+        "erasure/kept_rows.py _by_file",
+        "erasure/kept_rows.py are_at",
+        "erasure/matches.py Words.of_texts",
         "erasure/tables.py _names",
         "erasure/tables.py _redacted_rows",
+        "erasure/tables.py _select",
         "ids/duplicates.py _accepted_hours",
         "ingest/accepted_files.py _duplicates",
         "landing/land.py _lines",
@@ -101,25 +112,8 @@ BOUNDED = {
 
 #: Not bounded yet: issue 49.
 GROWING = {
-    "keys of a day that reach the threshold of noise": [
-        "publish/releases.py draw",
-        "publish/releases.py drawings",
-        "publish/releases.py show",
-    ],
-    "arrivals of a log hour, or those of the visitor": [
-        "erasure/accounts.py _account",
-        "erasure/accounts.py _arrivals.rows",
-        "erasure/accounts.py _recounted",
-        "erasure/joined.py _Marked.add",
-        "erasure/joined.py _Marked.alike",
-        "erasure/joined.py have_the_same.clicks",
-        "erasure/matches.py Words.of_texts",
-        "erasure/places.py move_places",
-        "erasure/tables.py _are_at",
-        "erasure/tables.py _select",
-        "erasure/tables.py find_joined",
-        "ingest/stored_arrivals.py _rows",
-    ],
+    "arrivals of a log hour whose files are gone": ["ingest/stored_arrivals.py _rows"],
+    "its lines that are no clicks": ["erasure/accounts.py _rows"],
 }
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,10 +36,10 @@ def recount(lake: Lake, source: str, hours: Collection[Hour]) -> None:
         account, of_hour = known.get(hour), batches.get(hour, [])
         if account is not None and account["clicks_removed_at"]:
             continue
-        arrivals = _arrivals(lake, source, hour)
-        parts += _batches(arrivals, hour, of_hour)
+        of_account, of_batches = _counted(lake, source, hour, account, of_hour)
+        parts += [row | counted.of_lines() for row, counted in of_batches]
         if account is not None:
-            accounts.append(_recounted(arrivals, hour, account, of_hour, now))
+            accounts.append(recounted(account, of_account, now))
     for table, rows in ((STREAM_BATCHES, parts), (INGEST_ACCOUNTING, accounts)):
         if rows:
             lake.replace_rows(table, rows, log_hours_predicate(source, set(map(log_hour_of, rows))))
@@ -54,74 +53,85 @@ def say_rewritten(lake: Lake, source: str, files: Mapping[Hour, Sequence[tuple[E
         lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source, known))
 
 
-def _recounted(
-    arrivals: Arrivals, hour: Hour, row: Mapping[str, Any], batches: Sequence[Mapping[str, Any]], now: datetime
-) -> dict[str, Any]:
-    account = _account(arrivals.clicks, arrivals.quarantined, hour, row)
-    days, hours = (arrivals.duplicates[name].to_pylist() for name in ("first_log_date", "first_log_hour"))
-    account.duplicates_of.update(map(str, map(Hour.of, days, hours)))
-    account.duplicates_of.update(account_of(batches).duplicates_of)
-    account.lines += account.duplicates_of.total()
-    return recounted(row, account, now)
+Batch = dict[str, Any]
 
 
-def _batches(arrivals: Arrivals, hour: Hour, rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What micro-batches have now: a row of a table is of the one that has its file, or partition, and line.
+def _counted(
+    lake: Lake, source: str, hour: Hour, row: Mapping[str, Any] | None, batches: Sequence[Batch]
+) -> tuple[HourAccount, list[tuple[Batch, HourAccount]]]:
+    """The accounts of a log hour, and of its micro-batches, by the rows that the lake has, each arrival once.
 
-    What is of none, as files of several may be one row, or as the batch had ingested it, is of the last one.
+    Of an ingest that was killed an arrival may be in several tables, and is what the first one says. A row is of the
+    micro-batch that has its file, or partition, and line. What is of none, as files of several may be one row, or as
+    the batch had ingested it, is of the last one. In memory are the places of what is no click.
     """
-    clicks, quarantined = arrivals.clicks, arrivals.quarantined
-    rows = sorted(rows, key=lambda row: row["file"] is None)
-    for row in rows:
-        its_clicks, clicks = _parted(clicks, row, is_last=row is rows[-1])
-        its_quarantined, quarantined = _parted(quarantined, row, is_last=row is rows[-1])
-        account = _account(its_clicks, its_quarantined, hour, row)
-        account.lines += account_of([row]).duplicates_of.total()
-        yield row | account.of_lines()
+    of_hour = _account(row) if row is not None else HourAccount()
+    of_batches = [(batch, _account(batch)) for batch in sorted(batches, key=lambda batch: batch["file"] is None)]
+    duplicates = _rows(lake, DUPLICATE_CLICKS, source, hour, "first_log_date", "first_log_hour")
+    quarantined = _rows(lake, QUARANTINED_CLICKS, source, hour, "reason")
+    columns = ("file", "line", "clicked_at", "is_out_of_order")
+    for batch in lake.open_table(CLICKS, columns, [of_log_hour(hour, source)]):
+        clicks = pa.Table.from_batches([batch])
+        duplicates, quarantined = _elsewhere(duplicates, clicks), _elsewhere(quarantined, clicks)
+        _add_clicks(of_hour, clicks, hour)
+        for account, part in _parted(clicks, of_batches):
+            _add_clicks(account, part, hour)
+    quarantined = _elsewhere(quarantined, duplicates)
+    for account, part in [(of_hour, quarantined), *_parted(quarantined, of_batches)]:
+        account.quarantined.update(
+            {each["values"]: each["counts"] for each in pc.value_counts(part["reason"]).to_pylist()}
+        )
+    of_hours = duplicates.group_by(["first_log_date", "first_log_hour"]).aggregate([([], "count_all")]).to_pylist()
+    of_hour.duplicates_of.update(
+        {str(Hour.of(each["first_log_date"], each["first_log_hour"])): each["count_all"] for each in of_hours}
+    )
+    of_hour.duplicates_of.update(account_of(batches).duplicates_of)
+    for batch, account in of_batches:
+        account.lines += account_of([batch]).duplicates_of.total()
+    of_hour.lines += of_hour.duplicates_of.total()
+    for account in (of_hour, *(account for _, account in of_batches)):
+        account.lines += account.accepted + account.quarantined.total() + account.left_out.total()
+    return of_hour, of_batches
 
 
-def _parted(arrivals: pa.Table, row: Mapping[str, Any], *, is_last: bool) -> tuple[pa.Table, pa.Table]:
-    """Those of the micro-batch of this row, and the others."""
-    is_its = np.full(len(arrivals), is_last)
-    if not is_last and row["first_offset"] is not None:
-        line = as_numpy(arrivals["line"])
-        is_its = as_numpy(pc.equal(arrivals["file"], row["file"]))
-        is_its = is_its & (line >= row["first_offset"]) & (line <= row["last_offset"])
-    return arrivals.filter(pa.array(is_its)), arrivals.filter(pa.array(~is_its))
-
-
-def _account(clicks: pa.Table, quarantined: pa.Table, hour: Hour, row: Mapping[str, Any]) -> HourAccount:
-    """The account of these arrivals, and of what is left out by the row of before; what was touched stays touched."""
-    account = HourAccount(click_hours=set(row["click_hours"]), quarantined=Counter(quarantined["reason"].to_pylist()))
+def _account(row: Mapping[str, Any]) -> HourAccount:
+    """An account without arrivals, and with what is left out by the row of before; what was touched stays touched."""
+    account = HourAccount(click_hours=set(row["click_hours"]))
     account.keep_read(row)
-    account.lines = len(clicks) + len(quarantined) + account.left_out.total()
-    account.accepted = len(clicks)
-    is_late = pc.less(clicks["clicked_at"], pa.scalar(hour.start, clicks["clicked_at"].type))
-    account.late = pc.sum(is_late).as_py() or 0
-    account.out_of_order = pc.sum(clicks["is_out_of_order"]).as_py() or 0
-    account.first_clicked_at, account.last_clicked_at = pc.min_max(clicks["clicked_at"]).as_py().values()
+    account.lines = 0
     return account
 
 
-class Arrivals(NamedTuple):
-    """What accounts look at of the rows of a log hour, each arrival once.
+def _parted(arrivals: pa.Table, batches: Sequence[tuple[Batch, HourAccount]]) -> Iterator[tuple[HourAccount, pa.Table]]:
+    """The arrivals of each micro-batch."""
+    for row, account in batches[:-1]:
+        is_its = np.zeros(len(arrivals), bool)
+        if row["first_offset"] is not None:
+            line = as_numpy(arrivals["line"])
+            is_its = as_numpy(pc.equal(arrivals["file"], row["file"]))
+            is_its = is_its & (line >= row["first_offset"]) & (line <= row["last_offset"])
+        yield account, arrivals.filter(pa.array(is_its))
+        arrivals = arrivals.filter(pa.array(~is_its))
+    for _, account in batches[-1:]:
+        yield account, arrivals
 
-    Of an ingest that was killed an arrival may be in several tables, and is what the first one says.
-    """
 
-    clicks: pa.Table
-    duplicates: pa.Table
-    quarantined: pa.Table
+def _add_clicks(account: HourAccount, clicks: pa.Table, hour: Hour) -> None:
+    is_late = pc.less(clicks["clicked_at"], pa.scalar(hour.start, clicks["clicked_at"].type))
+    bounds = pc.min_max(clicks["clicked_at"]).as_py()
+    account.add(
+        HourAccount(
+            accepted=len(clicks),
+            late=pc.sum(is_late).as_py() or 0,
+            out_of_order=pc.sum(clicks["is_out_of_order"]).as_py() or 0,
+            first_clicked_at=bounds["min"],
+            last_clicked_at=bounds["max"],
+        )
+    )
 
 
-def _arrivals(lake: Lake, source: str, hour: Hour) -> Arrivals:
-    def rows(table: Table, *columns: str) -> pa.Table:
-        return lake.read_table(table, ("file", "line", *columns), of_log_hour(hour, source))
-
-    clicks = rows(CLICKS, "clicked_at", "is_out_of_order")
-    duplicates = _elsewhere(rows(DUPLICATE_CLICKS, "first_log_date", "first_log_hour"), clicks)
-    quarantined = _elsewhere(_elsewhere(rows(QUARANTINED_CLICKS, "reason"), clicks), duplicates)
-    return Arrivals(clicks, duplicates, quarantined)
+def _rows(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -> pa.Table:
+    return lake.read_table(table, ("file", "line", *columns), of_log_hour(hour, source))
 
 
 def _elsewhere(rows: pa.Table, others: pa.Table) -> pa.Table:

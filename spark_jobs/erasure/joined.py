@@ -6,9 +6,11 @@ is compared too, and what is at another place of the hour is found by that.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from secrets import token_bytes
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,13 @@ from spark_jobs.lines.read_lines import LandedFile
 _COMPARED = {"clicked_at": pa.int64(), "event_id": pa.string(), "user_agent": pa.string()}
 
 
+#: Gives some rows, bit by bit and the same each time, with what is marked of them.
+Part = Callable[[], Iterable[tuple[pa.Table, Mask]]]
+
+
 @dataclass
 class _Arrival:
-    """A row or a line, ``number`` in its part.
+    """A row or a line, ``number`` in its part, from 0.
 
     ``compared`` are moment, event id and user agent of a click; null for what is no click, or was none before a replay
     recovered it. ``text`` is the URL, or the line that is no click; null if it is not known. ``is_asked``: of an
@@ -45,34 +51,39 @@ class _Arrival:
 
 @dataclass
 class JoinedHour:
-    """What is to go of a log hour: the lines of its files, and rows of each part; ``asked`` of these as ``is_asked``.
+    """What is to go of a log hour: the lines of its files, and the numbers of each part's rows, from 0.
 
+    ``asked`` are those of these that are ``is_asked``.
     ``is_whole`` unless it cannot be said which line is that of a row that goes, or the other way round.
     """
 
     lines: dict[LandedFile, set[int]]
-    rows: list[Mask]
-    asked: list[Mask]
+    rows: list[list[int]]
+    asked: list[list[int]]
     is_whole: bool
 
 
-def join_hour(
-    rows: Sequence[tuple[pa.Table, Mask]], files: Mapping[LandedFile, set[int]], matcher: Matcher
-) -> JoinedHour:
+def join_hour(rows: Sequence[Part], files: Mapping[LandedFile, set[int]], matcher: Matcher) -> JoinedHour:
     """Join rows, in parts with what is marked of each, with all files of their log hour and the marked lines of each.
+
+    In memory are those that are marked, and those of the same moments.
 
     Raises:
         OSError: if a file cannot be read.
     """
     marked, numbers = _Marked(), list(files)
-    for part, mask in rows:
-        marked.add(_of_rows(part).filter(pa.array(mask)))
+    for part in rows:
+        for piece, mask in part():
+            marked.add(_of_rows(piece).filter(pa.array(mask)))
     for file, of_file in files.items():
         for lines in _lines(file, matcher) if of_file else ():
             marked.add(lines.filter(pc.is_in(lines["line"], pa.array(of_file, pa.int64()))))
-    of_rows = [
-        arrival for number, (part, mask) in enumerate(rows) for arrival in marked.alike(number, _of_rows(part), mask)
-    ]
+    of_rows: list[_Arrival] = []
+    for part_number, part in enumerate(rows):
+        first = 0
+        for piece, mask in part():
+            of_rows += marked.alike(part_number, _of_rows(piece), mask, first)
+            first += len(piece)
     of_lines = [
         arrival
         for number, file in enumerate(numbers)
@@ -84,23 +95,27 @@ def join_hour(
     for arrival in of_lines:
         if arrival.is_marked:
             lines_of_file[numbers[arrival.part]].add(arrival.line)
-    masks = [np.zeros(len(part), bool) for part, _ in rows]
-    asked = [np.zeros(len(part), bool) for part, _ in rows]
+    joined = JoinedHour(dict(lines_of_file), [[] for _ in rows], [[] for _ in rows], is_whole)
     for arrival in of_rows:
-        masks[arrival.part][arrival.number] = arrival.is_marked
-        asked[arrival.part][arrival.number] = arrival.is_asked
-    return JoinedHour(dict(lines_of_file), masks, asked, is_whole)
+        if arrival.is_marked:
+            joined.rows[arrival.part].append(arrival.number)
+        if arrival.is_asked:
+            joined.asked[arrival.part].append(arrival.number)
+    return joined
 
 
 def have_the_same(rows: Iterable[pa.Table], files: Iterable[LandedFile], matcher: Matcher) -> bool:
     """Whether the files of a log hour have the clicks that the rows are, each as often: no line of one that went."""
+    # Nobody who writes lines knows it, and so none whose digests add up to the same.
+    key = token_bytes(32)
 
-    def clicks(arrivals: Iterable[pa.Table]) -> Counter[tuple[Any, ...]]:
+    def digest(arrivals: Iterable[pa.Table]) -> int:
         compared = (part.filter(pc.is_valid(part["clicked_at"])).select([*_COMPARED, "text"]) for part in arrivals)
-        return Counter(tuple(row.values()) for part in compared for row in part.to_pylist())
+        clicks = (repr(click) for part in compared for click in zip(*part.to_pydict().values(), strict=True))
+        return sum(int.from_bytes(blake2b(click.encode(), digest_size=32, key=key).digest()) for click in clicks)
 
     of_files = (lines for file in files for lines in _lines(file, matcher, are_counted=True))
-    return clicks(map(_of_rows, rows)) == clicks(of_files)
+    return digest(map(_of_rows, rows)) == digest(of_files)
 
 
 def _mark_alike(lines: list[_Arrival], rows: list[_Arrival]) -> bool:
@@ -153,7 +168,7 @@ class _Marked:
         self.lines.update(others["line"].to_pylist())
         self.texts.update(others["text"].drop_null().to_pylist())
 
-    def alike(self, part: int, arrivals: pa.Table, is_marked: Mask) -> Iterable[_Arrival]:
+    def alike(self, part: int, arrivals: pa.Table, is_marked: Mask, first: int = 0) -> Iterable[_Arrival]:
         is_click = as_numpy(pc.is_valid(arrivals["clicked_at"]))
         chosen = as_numpy(pc.is_in(arrivals["clicked_at"], pa.array(self.moments, pa.int64()))) & is_click
         for name, values, kind in (("line", self.lines, pa.int64()), ("text", self.texts, pa.string())):
@@ -162,8 +177,9 @@ class _Marked:
         for number, row in zip(numbers.tolist(), arrivals.take(pa.array(numbers)).to_pylist(), strict=True):
             compared = (row["clicked_at"], row["event_id"], row["user_agent"])
             yield _Arrival(
-                part, number, row["file"], row["line"], compared, row["text"], bool(is_marked[number]), row["is_asked"]
-            )
+                part, first + number, row["file"], row["line"], compared, row["text"], bool(is_marked[number]),
+                row["is_asked"],
+            )  # fmt: skip
 
 
 def _lines(file: LandedFile, matcher: Matcher, *, are_counted: bool = False) -> Iterable[pa.Table]:

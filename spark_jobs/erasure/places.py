@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import pyarrow as pa
 
-from include.hours import Hour, log_hours_predicate
-from include.stored_rows import of_log_hour
+from include.hours import Hour
 from include.tables import REPLAYED_LINES
 from spark_jobs.erasure.certificate import Certificate
+from spark_jobs.erasure.kept_rows import are_at, moved, pieces, written
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 
@@ -20,14 +20,11 @@ def move_places(lake: Lake, certificate: Certificate) -> None:
     for source, hours in certificate.removed_lines.items():
         for hour in map(Hour.parse, hours):
             transaction = certificate.transaction(f"{source} {hour}")
-            if not lake.data_files(REPLAYED_LINES, has_log_hours(source, [hour])):
+            files = lake.data_files(REPLAYED_LINES, has_log_hours(source, [hour]))
+            if not files or transaction.is_in(lake.stored(REPLAYED_LINES)):
                 continue
-            if transaction.is_in(lake.stored(REPLAYED_LINES)):
-                continue
-            where = of_log_hour(hour, source)
-            moved = [
-                row | {"line": row["line"] - bisect_left(removed, row["line"])}
-                for row in lake.read_rows(REPLAYED_LINES, REPLAYED_LINES.column_names, where)
-                if row["line"] not in (removed := hours[str(hour)].get(row["file"], []))
-            ]
-            lake.replace_rows(REPLAYED_LINES, moved, log_hours_predicate(source, [hour]), transaction=transaction)
+            removed = hours[str(hour)]
+            gone = {(file, line) for file, lines in removed.items() for line in lines}
+            rows = (rows for file in files for rows in pieces(REPLAYED_LINES, file))
+            stay = (moved(part.filter(pa.array(~are_at(part, gone))), removed) for part in rows)
+            lake.exchange_files(REPLAYED_LINES, written(lake, REPLAYED_LINES, stay), files, transaction)

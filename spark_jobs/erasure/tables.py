@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,10 @@ import pyarrow.compute as pc
 
 from include.hours import Hour, click_hour_of
 from include.journal import REPLAY
-from include.stored_rows import arrow_schema
 from include.tables import (
     CLICKS,
     CLICKS_BY_URL_LIVE,
+    DRAWN_COUNTS,
     DUPLICATE_CLICKS,
     OUT_OF_ORDER_KEYS,
     QUARANTINED_CLICKS,
@@ -28,13 +29,13 @@ from include.tables import (
 )
 from spark_jobs.erasure.certificate import Certificate
 from spark_jobs.erasure.joined import have_the_same, join_hour
+from spark_jobs.erasure.kept_rows import Order, Place, are_at, moved, pieces, written
 from spark_jobs.erasure.matches import CLICK_TEXTS, Mask, Matcher
 from spark_jobs.erasure.search import texts_of
-from spark_jobs.lake.copied_files import rows_of
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.new_files import NewFile, files_of
-from spark_jobs.lines.columns import as_array, as_numpy
+from spark_jobs.lake.new_files import NewFile
+from spark_jobs.lines.columns import as_array
 from spark_jobs.lines.read_lines import LandedFile
 
 #: The tables of arrivals, a row for each.
@@ -53,13 +54,10 @@ _ROWS_GO = {
         *VISIBILITY.values(),
         # Else they would be quarantined again, without their texts, when the replay is withdrawn.
         REPLAYED_LINES,
+        DRAWN_COUNTS,
         RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     )
 }
-
-
-#: A file and a line of it.
-Place = tuple[str, int]
 
 
 @dataclass
@@ -84,7 +82,7 @@ def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> SelectedRows:
     selected = SelectedRows()
     for table in ARRIVALS:
         for file in lake.data_files(table):
-            for rows in _pieces(table, file, _LOOKED_AT[table]):
+            for rows in pieces(table, file, _LOOKED_AT[table]):
                 _select(selected, table, file, rows, matcher_of(file.partition["source"]))
     return selected
 
@@ -116,25 +114,34 @@ def find_joined(
 
     Returns all lines that are to go, and whether it can be said which are. Raises OSError if a file cannot be read.
     """
-    places = selected.places.get(source, {}).get(hour, set())
-    stored, rows = _stored(lake, source, hour)
-    known = [_are_at(part, places) for part in rows]
-    joined = join_hour(list(zip(rows, known, strict=True)), files, matcher)
-    for (table, file), part, mask, before, asked in zip(stored, rows, joined.rows, known, joined.asked, strict=True):
-        _add(selected, table, file, part.filter(pa.array(mask & ~before)))
-        if table != QUARANTINED_CLICKS:
-            selected.visitors |= set(part.filter(pa.array(asked))["visitor_id"].drop_null().to_pylist())
+    places = frozenset(selected.places.get(source, {}).get(hour, set()))
+    stored = _stored(lake, source, hour)
+    joined = join_hour([partial(_with_marks, *part, places) for part in stored], files, matcher)
+    for (table, file), numbers, asked in zip(stored, joined.rows, joined.asked, strict=True):
+        first = 0
+        for rows, known in _with_marks(table, file, places) if numbers else ():
+            number = first + np.arange(len(rows))
+            first += len(rows)
+            _add(selected, table, file, rows.filter(pa.array(np.isin(number, numbers) & ~known)))
+            if table != QUARANTINED_CLICKS:
+                of_asked = rows.filter(pa.array(np.isin(number, asked)))
+                selected.visitors |= set(of_asked["visitor_id"].drop_null().to_pylist())
     return joined.lines, joined.is_whole
 
 
 def has_landed_clicks(lake: Lake, source: str, hour: Hour, files: Iterable[LandedFile], matcher: Matcher) -> bool:
     """Whether the rows of a log hour are the clicks that its files have."""
-    return have_the_same(_stored(lake, source, hour)[1], files, matcher)
+    rows = (piece for table, file in _stored(lake, source, hour) for piece in pieces(table, file, _LOOKED_AT[table]))
+    return have_the_same(rows, files, matcher)
 
 
-def _stored(lake: Lake, source: str, hour: Hour) -> tuple[list[tuple[Table, DataFile]], list[pa.Table]]:
-    stored = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
-    return stored, [_read(table, file, _LOOKED_AT[table]) for table, file in stored]
+def _stored(lake: Lake, source: str, hour: Hour) -> list[tuple[Table, DataFile]]:
+    return [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
+
+
+def _with_marks(table: Table, file: DataFile, places: Collection[Place]) -> Iterator[tuple[pa.Table, Mask]]:
+    for rows in pieces(table, file, _LOOKED_AT[table]):
+        yield rows, are_at(rows, places)
 
 
 def remove_rows(
@@ -146,83 +153,45 @@ def remove_rows(
     Those that stay have the numbers that their lines have by now. Killed between two commits, the same again finishes
     it: a commit is known by the erasure, and moves none twice.
     """
-    changed: dict[Table, list[_Rewritten]] = {table: [] for table in ARRIVALS}
+    changed: dict[Table, list[tuple[DataFile, list[NewFile]]]] = {table: [] for table in ARRIVALS}
     transaction = certificate.transaction(source)
-    moved = {table for table in ARRIVALS if transaction.is_in(lake.stored(table))}
+    done = {table for table in ARRIVALS if transaction.is_in(lake.stored(table))}
     for hour in hours:
-        files = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
-        before = [_read(table, file) for table, file in files]
-        gone, lines = certificate.places_of(source, hour)
-        after = []
-        for (table, _), rows in zip(files, before, strict=True):
-            mask = _mask(table, rows, matcher)
-            if table in moved:
-                after.append(rows.filter(pa.array(~mask)))
+        kept = _KeptRows(matcher, *certificate.places_of(source, hour), done)
+        files = _stored(lake, source, hour)
+        well_formed = [part for part in files if part[0] != QUARANTINED_CLICKS]
+        order = None if is_streamed else Order(rows for part in well_formed for _, rows in kept.of(*part))
+        for table, file in files:
+            kept_of_file = partial(kept.of, table, file, order if table != QUARANTINED_CLICKS else None)
+            if any(not rows.equals(former) for former, rows in kept_of_file()):
+                changed[table].append((file, written(lake, table, (rows for _, rows in kept_of_file()))))
+    for table, files_of_table in changed.items():
+        if files_of_table:
+            new = [each for _, of_file in files_of_table for each in of_file]
+            lake.exchange_files(table, new, [file for file, _ in files_of_table], transaction)
+
+
+@dataclass(frozen=True)
+class _KeptRows:
+    """The rows of a log hour that stay: those at ``gone`` go, and ``lines`` of its landed files.
+
+    Of tables in ``done`` both have gone.
+    """
+
+    matcher: Matcher
+    gone: Collection[Place]
+    lines: Mapping[str, Sequence[int]]
+    done: Collection[Table]
+
+    def of(self, table: Table, file: DataFile, order: Order | None = None) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """The rows of a file as they are, and as they stay."""
+        for rows in pieces(table, file):
+            mask = _mask(table, rows, self.matcher)
+            if table in self.done:
+                stay = rows.filter(pa.array(~mask))
             else:
-                after.append(_moved(rows.filter(pa.array(~mask & ~_are_at(rows, gone))), lines))
-        if not is_streamed:
-            well_formed = sum(table != QUARANTINED_CLICKS for table, _ in files)
-            after[:well_formed] = _in_order_again(after[:well_formed])
-        for (table, file), former, rows in zip(files, before, after, strict=True):
-            if not rows.equals(former):
-                changed[table].append(_Rewritten(file, _written(lake, table, [rows])))
-    for table, of_table in changed.items():
-        if of_table:
-            new, removed = (
-                [new for rewritten in of_table for new in rewritten.new],
-                [rewritten.file for rewritten in of_table],
-            )
-            lake.exchange_files(table, new, removed, transaction)
-
-
-def _are_at(rows: pa.Table, places: Collection[Place]) -> Mask:
-    """Which rows are at one of these places."""
-    mask = as_numpy(pc.is_in(rows["line"], pa.array({line for _, line in places}, pa.int64()))).copy()
-    at = np.flatnonzero(mask)
-    some = rows.select(["file", "line"]).take(pa.array(at))
-    pairs = zip(some["file"].to_pylist(), some["line"].to_pylist(), strict=True)
-    mask[at] = [place in places for place in pairs]
-    return mask
-
-
-def _moved(rows: pa.Table, removed: Mapping[str, Sequence[int]]) -> pa.Table:
-    """Rows by the numbers that their lines have, when these have gone from their files."""
-    if not removed:
-        return rows
-    lines = as_numpy(rows["line"]).copy()
-    for file, numbers in removed.items():
-        of_file = as_numpy(pc.equal(rows["file"], file))
-        lines[of_file] -= np.searchsorted(np.array(numbers), lines[of_file])
-    return _with_column(rows, "line", pa.array(lines))
-
-
-class _Rewritten(NamedTuple):
-    file: DataFile
-    new: list[NewFile]
-
-
-def _in_order_again(parts: Sequence[pa.Table]) -> list[pa.Table]:
-    """The well-formed lines of a log hour, in their parts: whether one before it in its file is of a later time."""
-    if not parts:
-        return []
-    rows = pa.concat_tables(part.select(["file", "line", "clicked_at"]) for part in parts)
-    order = as_numpy(pc.sort_indices(rows, [("file", "ascending"), ("line", "ascending")]))
-    moment = as_numpy(rows["clicked_at"].cast(pa.int64()))[order]
-    file = as_numpy(as_array(rows["file"]).dictionary_encode().indices)[order]
-    flags = np.zeros(len(rows), bool)
-    for of_file in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(file)) + 1):
-        latest = np.maximum.accumulate(moment[of_file])
-        flags[order[of_file[1:]]] = moment[of_file][1:] < latest[:-1]
-    ends = np.cumsum([len(part) for part in parts])[:-1]
-    return [
-        _with_column(part, "is_out_of_order", pa.array(of_part))
-        for part, of_part in zip(parts, np.split(flags, ends), strict=True)
-    ]
-
-
-def _with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    number = table.schema.get_field_index(name)
-    return table.set_column(number, table.schema.field(name), values)
+                stay = moved(rows.filter(pa.array(~mask & ~are_at(rows, self.gone))), self.lines)
+            yield rows, order.flagged(stay) if order else stay
 
 
 def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[str]:
@@ -234,10 +203,10 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
         files = [
             (file, rows)
             for file in lake.data_files(table)
-            if (rows := sum(int(_names(piece, matcher).sum()) for piece in _pieces(table, file)))
+            if (rows := sum(int(_names(piece, matcher).sum()) for piece in pieces(table, file)))
         ]
         rows_of_table[table.name] += sum(rows for _, rows in files)
-        new = [each for file, _ in files for each in _written(lake, table, _redacted_rows(table, file, matcher))]
+        new = [each for file, _ in files for each in written(lake, table, _redacted_rows(table, file, matcher))]
         if files:
             lake.exchange_files(table, new, [file for file, _ in files])
     return +rows_of_table
@@ -245,24 +214,12 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
 
 def _redacted_rows(table: Table, file: DataFile, matcher: Matcher) -> Iterator[pa.Table]:
     """What is kept of a file."""
-    for rows in _pieces(table, file):
+    for rows in pieces(table, file):
         mask = pa.array(_names(rows, matcher))
         yield rows.filter(pc.invert(mask))
         if table.name not in _ROWS_GO:
             changed = [_without_rule(_redacted(row, matcher)) for row in rows.filter(mask).to_pylist()]
             yield pa.Table.from_pylist(changed, rows.schema)
-
-
-def _pieces(table: Table, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The rows of a data file, as its table is declared, few at a time."""
-    for batch in rows_of(file, arrow_schema(table, columns or table.column_names)):
-        yield pa.Table.from_batches([batch])
-
-
-def _read(table: Table, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
-    """All rows of a data file, as its table is declared."""
-    none = arrow_schema(table, columns or table.column_names).empty_table()
-    return pa.concat_tables([none, *_pieces(table, file, columns)]).combine_chunks()
 
 
 def _mask(table: Table, rows: pa.Table, matcher: Matcher) -> Mask:
@@ -304,9 +261,3 @@ def _without_rule(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("kind") != REPLAY:
         return row
     return row | {"details": [detail for detail in row["details"] if detail != ("rule", ERASED)]}
-
-
-def _written(lake: Lake, table: Table, rows: Iterable[pa.Table]) -> list[NewFile]:
-    """The new files of these rows of a partition: none of no rows."""
-    batches = (batch for part in rows for batch in part.to_batches() if batch.num_rows)
-    return list(files_of(batches, table, lake.folder_for_files(table)))

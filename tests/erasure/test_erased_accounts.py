@@ -133,6 +133,12 @@ class Played:
         return [row[name] for name in names]
 
 
+@pytest.fixture(autouse=True)
+def _rows_come_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a large log hour come some thousands at a time."""
+    monkeypatch.setattr("spark_jobs.lake.copied_files._ROWS", 2)
+
+
 @pytest.mark.parametrize("gone", ["x", "xx", "xyxy"])
 def test_duplicates_of_a_batch_and_of_a_stream_that_nobody_has_accounted_for(tmp_path: Path, gone: str) -> None:
     played = Played(tmp_path)

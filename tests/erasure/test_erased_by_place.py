@@ -75,6 +75,12 @@ def ingest(lake: TemporaryLake, hour: Hour) -> None:
         Lake(None, lake.settings).append_rows(table, named)
 
 
+@pytest.fixture(autouse=True)
+def _rows_come_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a large log hour come some thousands at a time."""
+    monkeypatch.setattr("spark_jobs.lake.copied_files._ROWS", 2)
+
+
 @pytest.fixture
 def access_lake(settings: Settings) -> TemporaryLake:
     """Two hours ingested, and the key of their day destroyed."""

@@ -44,9 +44,10 @@ class MemoryLake(StoredLake):
             self.tables[table.name] = arrow_schema(table, table.column_names).empty_table()
         return self.tables[table.name]
 
-    def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
+    def open_table(self, table: Table, columns: Sequence[str], where: Sequence[Filters]) -> pa.RecordBatchReader:
         rows = self.rows(table)
-        return (rows.filter(filters_to_expression([list(where)])) if where else rows).select(list(columns))
+        chosen = rows.filter(filters_to_expression([list(filters) for filters in where])) if all(where) else rows
+        return chosen.select(list(columns)).to_reader()
 
     def append_rows(self, table: Table, rows: Sequence[Mapping[str, Any]], _: object = None) -> None:
         self.before_commit()
