@@ -51,8 +51,6 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
         rows = repartition_by_id(rows, ids.partitions)
     batch_rows = max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // most_line_bytes(source)))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch_rows)
-    # Spark would add up the bytes of a batch for Python after each row: an eighth of a streamed click's time.
-    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", 2**31 - 1)
     return start_writer(
         spark,
         rows.writeStream.queryName(f"clicks {source.name}"),
