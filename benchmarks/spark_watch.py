@@ -18,18 +18,22 @@ class SparkWatch:
     def __init__(self, home: Path) -> None:
         self._server = _spark_server(home)
         self._end = threading.Event()
+        #: Of each process that was seen.
+        self._seconds: dict[psutil.Process, float] = {}
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.mebibytes = self.peak_mebibytes = 0.0
         self._thread.start()
 
     def processor_seconds(self) -> float:
-        """So far, of those that run, and of those that have ended and were waited for."""
-        total = 0.0
+        """So far, of those that run, and of those that have ended since the watch began, but for their last moments.
+
+        Of a worker whose daemon is killed no process that is left knows what it took.
+        """
         for process in self._processes():
             with suppress(psutil.Error):
                 times = process.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
-        return total
+                self._seconds[process] = times.user + times.system
+        return sum(list(self._seconds.values()))
 
     def stop(self) -> float:
         """The largest memory of all together, in MiB."""
@@ -39,6 +43,7 @@ class SparkWatch:
 
     def _watch(self) -> None:
         while not self._end.wait(0.5):
+            self.processor_seconds()
             used = 0
             for process in self._processes():
                 with suppress(psutil.Error):
