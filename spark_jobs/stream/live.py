@@ -18,6 +18,7 @@ from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS
 from spark_jobs.aggregate.groupings import FifoGrouping, grouping_of
+from spark_jobs.engine.column_functions import let
 from spark_jobs.engine.session import configure
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
@@ -41,7 +42,9 @@ class LiveUpdate:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Merge one micro-batch: a batch that is tried again says the same once more, an overtaken one nothing."""
         lake = Lake(configure(rows.sparkSession), self.settings)
-        counts = rows.withColumn("counted_at", F.lit(datetime.now(UTC)))
+        # A moment as it is would be other generated code for each micro-batch.
+        now = let(F.lit(True), lambda _: F.lit(datetime.now(UTC)))
+        counts = rows.withColumn("counted_at", now)
         lake.merge_click_hours(live_count_table(self.key), counts, StreamTransaction(self.stream_id, batch_id))
 
 
