@@ -51,7 +51,6 @@ BOUNDED = {
         "quality/facts.py _stored_facts",
         "quality/facts.py live_progress",
         "quality/many_urls.py url_facts",
-        "replay/streamed_replay.py _batch",
         "replay/streamed_replay.py _counted",
         "replay/streamed_replay.py _counted_clicks",
         "replay/withdrawals.py counted_by_outcome",

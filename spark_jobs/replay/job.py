@@ -196,8 +196,7 @@ def _recovery(lake: Lake, source: Source, asked: AskedReplay, hours: Sequence[Ho
     """By an ingest of the log hours again; of a source that is streamed, lines are added to what the stream wrote."""
     if source.stream is None:
         ingest = SourceIngest(lake, lake.settings, source, allow_missing=False, asked=asked)
-        with ingest.planned(hours) as plan:
-            recovered = recovered_lines(lake, asked, plan.clicks, hours)
+        with ingest.planned(hours) as plan, recovered_lines(lake, asked, plan.clicks, hours) as recovered:
             warnings = [f"  warning: {warning}" for warning in plan.warnings]
             lines = [*recovered.described(), *warnings, *described_closed(plan.accounts.values())]
             yield _Recovery(recovered.total, lines, partial(ingest.write, plan), recovered)
@@ -207,8 +206,7 @@ def _recovery(lake: Lake, source: Source, asked: AskedReplay, hours: Sequence[Ho
     if total := streamed.recorded(hours):
         yield _Recovery(total, ["  as it had begun before it was killed"], write)
         return
-    with streamed.planned(hours) as clicks:
-        recovered = recovered_lines(lake, asked, clicks, hours)
+    with streamed.planned(hours) as clicks, recovered_lines(lake, asked, clicks, hours) as recovered:
         yield _Recovery(recovered.total, [*recovered.described()], write, recovered)
 
 

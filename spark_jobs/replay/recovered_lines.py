@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -91,8 +92,14 @@ class Recovered:
                 yield f"  {hour} {reason}: {text}{left_out}"
 
 
-def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours: Sequence[Hour]) -> Recovered:
-    """What becomes of the quarantined lines of these log hours, and of those that this replay has recovered already."""
+@contextmanager
+def recovered_lines(
+    lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours: Sequence[Hour]
+) -> Iterator[Recovered]:
+    """What becomes of the quarantined lines of these log hours, and of those that this replay has recovered already.
+
+    They are staged until the end: they are counted, and then written.
+    """
     columns = [*PLACE, "reason", "raw", "bytes"]
     recorded = lake.read_log_hours(REPLAYED_LINES, asked.source, hours).where(F.col("replay_id") == asked.replay.id)
     quarantined = lake.read_log_hours(QUARANTINED_CLICKS, asked.source, hours).select(*columns)
@@ -118,4 +125,6 @@ def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours
     )
     if asked.reasons:
         rows = rows.where(F.col("reason").isin(list(asked.reasons)) | (F.col("outcome") == BESIDE))
-    return Recovered(asked, hours, rows, counted_by_outcome(rows.groupBy("log_date", "log_hour", "reason", "outcome")))
+    with lake.staged(rows, "recovered lines") as staged:
+        counts = counted_by_outcome(staged.groupBy("log_date", "log_hour", "reason", "outcome"))
+        yield Recovered(asked, hours, staged, counts)

@@ -25,6 +25,7 @@ from include.errors import ClickmillError, FinalError
 from include.hours import Hour, HourRange, click_hour_of, log_hour_of
 from include.settings import Settings
 from include.sources import Source
+from include.stored_rows import distinct_rows
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -264,11 +265,9 @@ def _batch(
     ``_counted_clicks`` give them.
     """
     where = [("source", "=", source.name), ("log_date", "in", sorted({row["log_date"] for row in quarantined}))]
-    of_partition = ["file", "topic", "partition"]
     partitions = {
         row["file"]: {"topic": row["topic"], "partition": row["partition"]}
-        for batch in lake.open_table(STREAM_BATCHES, of_partition, [where])
-        for row in pa.Table.from_batches([batch]).group_by(of_partition).aggregate([]).to_pylist()
+        for row in distinct_rows(lake.open_table(STREAM_BATCHES, ["file", "topic", "partition"], [where]))
     }
     accounts: dict[tuple[Hour, str], HourAccount] = {}
     offsets: dict[tuple[Hour, str], list[int]] = {}
