@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,9 +14,6 @@ from include.errors import TooLargeError, in_one_line
 from tests.support.spark_cluster import SparkCluster, spark_cluster
 from tests.support.spark_server import SparkServer, open_session, started
 from tests.support.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.servers]
 
@@ -68,23 +65,32 @@ def test_a_row_that_is_too_large(server: SparkServer) -> None:
     assert "row" in line_of(raised.value)
 
 
-def _endless(spark: SparkSession) -> None:
-    spark.range(1 << 50, numPartitions=1).selectExpr("sum(hash(id))").collect()
-
-
 def _executors(cluster: SparkCluster) -> list[psutil.Process]:
     (worker,) = cluster.workers
     return [child for child in psutil.Process(worker.pid).children(recursive=True) if _EXECUTOR in child.cmdline()]
 
 
-def test_an_executor_that_is_killed(server: SparkServer, cluster: SparkCluster) -> None:
+def test_an_executor_that_is_killed(server: SparkServer, cluster: SparkCluster, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+
+    def go_on(batches: Iterator[object]) -> Iterator[object]:
+        import time
+
+        begun.touch()
+        time.sleep(600)
+        yield from batches
+
     with open_session(server.remote) as spark, ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(_endless, spark)
-        wait_until(lambda: any(each.cpu_percent(1) > 10 for each in _executors(cluster)), "the executor works", 120)
-        for executor in _executors(cluster):
-            executor.kill()
-        with pytest.raises(PySparkException) as raised:
-            asked.result(120)
+        asked = pool.submit(spark.range(1).mapInArrow(go_on, "id BIGINT").collect)  # type: ignore[arg-type]
+        try:
+            wait_until(begun.exists, "the executor works", 120)
+            for executor in _executors(cluster):
+                executor.kill()
+            with pytest.raises(PySparkException) as raised:
+                asked.result(120)
+        finally:
+            # Else the pool would wait for it.
+            spark.interruptAll()
     line = line_of(raised.value)
     assert "executor" in line
     assert "memory" in line
