@@ -217,8 +217,8 @@ def _size_message(error: BaseException) -> str:
         return ""
     text = _COLOURS.sub("", str(error))
     for expression, meaning in _TOO_LARGE:
-        if found := expression.search(text):
-            return meaning.format(found[0].strip()[:200])
+        if match := expression.search(text):
+            return meaning.format(match[0].strip()[:200])
     return ""
 
 

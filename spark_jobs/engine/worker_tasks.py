@@ -83,9 +83,9 @@ def work_on_files(
 
 def failure_line(error: Exception) -> str:
     """What went wrong, in one line; if a task's work raised something, what that says."""
-    said = str(error).strip()
-    raised = _RAISED.findall(said)
-    return raised[-1] if raised else said.partition("\n")[0]
+    text = str(error).strip()
+    raised = _RAISED.findall(text)
+    return raised[-1] if raised else text.partition("\n")[0]
 
 
 def share_files(files: Iterable[Item], size_bytes: Callable[[Item], int], task_bytes: int) -> list[list[Item]]:

@@ -118,8 +118,8 @@ class UrlSample:
             for part, value in url.values:
                 values.setdefault(part, set()).add(value)
                 lines[part] += clicks
-        found = [ManyValues(part.kind, part.name, len(of_part), lines[part]) for part, of_part in values.items()]
-        return sorted(found, key=lambda each: (-each.values, each.part))
+        many_values = [ManyValues(part.kind, part.name, len(of_part), lines[part]) for part, of_part in values.items()]
+        return sorted(many_values, key=lambda each: (-each.values, each.part))
 
     def _number_without(self, parts: Collection[Part]) -> float:
         """How many URLs the site would have: Chao's lower bound, from those that are in the sample once and twice."""

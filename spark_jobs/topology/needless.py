@@ -31,12 +31,12 @@ def _partitioned_twice(exchange: Operator) -> Iterator[str]:
         return
     before = Partitioning.of(source)
     keys, keys_before = set(how.keys), set(before.keys)
-    these, those = names_of(how.keys), names_of(before.keys)
+    names, names_before = names_of(how.keys), names_of(before.keys)
     same_count = how.count == before.count or how.origin != "REPARTITION_BY_NUM"
     if before.partitioner == "hash" and keys_before <= keys and same_count:
         yield (
-            f"the shuffle by {these} is needless: its rows were partitioned by {those} before, so rows of "
-            f"equal {these} are together already; leave the second out"
+            f"the shuffle by {names} is needless: its rows were partitioned by {names_before} before, so rows "
+            f"of equal {names} are together already; leave the second out"
         )
 
 
