@@ -93,6 +93,7 @@ CONTENTS = {
     "a hole after a line that a crash cut off": b"a\nhalf a li" + b"\0" * 4096 + b"c\nd\n",
     "a hole at the end": b"a\nb\n" + b"\0" * 4096,
     "a hole after half a line at the end": b"a\nb" + b"\0" * 4096,
+    "zeros in each line but one": (b"\0" * 15 + b"\n") * 30 + b"\n" + (b"\0" * 15 + b"\n") * 9 + b"x",
     "a hole and a line end": b"a\n" + b"\0" * 100 + b"\nb\n",
     "a hole and a byte order mark": b"\0" * 100 + b"\xef\xbb\xbfa\n\xef\xbb\xbf\0\0b\n",
     "only a hole": b"\0" * 4096,
