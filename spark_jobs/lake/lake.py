@@ -210,11 +210,9 @@ class Lake(StoredLake):
                 if size <= TASK_BYTES:
                     merge_few(version.stored, table, staged.to_table(), hours, transaction.as_committed())
                     return
-                stored, new = (
-                    version.read(self.spark, replaced),
-                    self.spark.read.schema(rows.schema).parquet(str(folder)),
-                )
-                written = self.write_files(table, merged(declared.with_declared(stored, table), new, table))
+                stored = declared.with_declared(version.read(self.spark, replaced), table)
+                new = self.spark.read.schema(rows.schema).parquet(str(folder))
+                written = self.write_files(table, merged(stored, new, table))
                 version.commit(written, replaced, transaction.as_committed(retries=0))
 
     def append_rows(
