@@ -37,12 +37,13 @@ SESSION_CONF = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     # Rows go to Python so many at a time. By default Spark asks after each row how many bytes there are, which of a
     # column with arrays takes longer than all else: 2 million rows of counts were written in 45 s of processor time, in
-    # 4 s by this. Of texts of 64 KiB there are 64 MiB together, as by default.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    # 4 s by this. So many: ``_begun``, and of a stream by how long its lines may be, also in its micro-batches.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # To end a streaming query: Spark waits without end by default. The error says what its thread is doing.
     "spark.sql.streaming.stopTimeout": "45s",
 }
+#: Of texts of 64 KiB there are 64 MiB together, as by default.
+_ROWS_TO_PYTHON = 1024
 #: By which Spark makes partitions of the files that it reads.
 _PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
 
@@ -56,6 +57,12 @@ def configure(spark: SparkSession) -> SparkSession:
     for name, value in SESSION_CONF.items():
         spark.conf.set(name, value)
     return spark
+
+
+def _begun(spark: SparkSession) -> SparkSession:
+    """Configure a session that begins. What it sets beside that a query of its own may set otherwise."""
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _ROWS_TO_PYTHON)
+    return configure(spark)
 
 
 @contextmanager
@@ -112,7 +119,7 @@ def _own_driver(settings: Settings) -> Iterator[SparkSession]:
         Thread(target=_watch, args=(lock, spark, ended), daemon=True).start()
         try:
             require_safe_commits(spark.sparkContext._jsc.hadoopConfiguration().get)
-            yield configure(spark)
+            yield _begun(spark)
         finally:
             ended.set()
             spark.stop()
@@ -146,7 +153,7 @@ def open_session(settings: Settings) -> SparkSession:
 
     require_answer(remote)
     try:
-        return configure(SparkSession.builder.remote(remote).getOrCreate())
+        return _begun(SparkSession.builder.remote(remote).getOrCreate())
     except PySparkException as error:
         raise ClickmillError(
             f"the Spark Connect server does not answer ({str(error).splitlines()[0]}); start it with: clickmill start"
