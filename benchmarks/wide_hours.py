@@ -31,9 +31,14 @@ def run_jobs(clicks: int, hours: int, urls: str, jobs: Sequence[str]) -> dict[st
         with started(SparkServer.in_folder(Path(folder))) as server:
             numbers, size = range(hours), clicks // hours // 100 * 100
             with ProcessPoolExecutor(os.cpu_count()) as processes:
-                for number in numbers:
-                    hour = START.plus(number)
-                    processes.submit(land_hour, server.home.path / "landing", SOURCE, hour, number * size, size, urls)
+                landed = [
+                    processes.submit(
+                        land_hour, server.home.path / "landing", SOURCE, START.plus(number), number * size, size, urls
+                    )
+                    for number in numbers
+                ]
+            for hour in landed:
+                hour.result()
             span = ["--source", SOURCE, "--from", str(START), "--to", str(START.plus(hours))]
             return {job: run_job([job, *span], server.home.path, server.remote) for job in jobs}
 
