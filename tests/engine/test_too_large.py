@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -66,8 +67,14 @@ def test_a_row_that_is_too_large(server: SparkServer) -> None:
 
 
 def _executors(cluster: SparkCluster) -> list[psutil.Process]:
+    """Those that run: one that a test before has broken can still be a zombie, which has no command line."""
     (worker,) = cluster.workers
-    return [child for child in psutil.Process(worker.pid).children(recursive=True) if _EXECUTOR in child.cmdline()]
+    running = []
+    for child in psutil.Process(worker.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if _EXECUTOR in child.cmdline():
+                running.append(child)
+    return running
 
 
 def test_an_executor_that_is_killed(server: SparkServer, cluster: SparkCluster, tmp_path: Path) -> None:
@@ -85,7 +92,8 @@ def test_an_executor_that_is_killed(server: SparkServer, cluster: SparkCluster, 
         try:
             wait_until(begun.exists, "the executor works", 120)
             for executor in _executors(cluster):
-                executor.kill()
+                with suppress(psutil.NoSuchProcess):
+                    executor.kill()
             with pytest.raises(PySparkException) as raised:
                 asked.result(120)
         finally:
