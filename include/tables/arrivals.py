@@ -63,6 +63,7 @@ CLICKS = Table(
     key=("source", "event_id"),
     partitioned_by=BY_LOG_HOUR,
     statistics=("click_date", "click_hour", "clicked_at"),
+    distinct=("event_id", "clicked_at", "line"),
 )
 
 #: What clicks can be counted by: these columns of theirs.
@@ -79,6 +80,7 @@ DUPLICATE_CLICKS = Table(
     key=("source", "log_date", "log_hour", "file", "line"),
     partitioned_by=BY_LOG_HOUR,
     statistics=("click_date", "click_hour"),
+    distinct=CLICKS.distinct,
 )
 
 QUARANTINED_CLICKS = Table(

@@ -21,7 +21,8 @@ class Table:
 
     ``statistics`` are the columns whose smallest and largest value Delta keeps per file: few, because they cost
     a fifth of a write; ``bucket_key`` is the column whose hash gives ``bucket``: with it the
-    table has a column ``buckets`` too.
+    table has a column ``buckets`` too. ``distinct`` are those of which nearly every row has a value of its own: a
+    dictionary of them would only cost time and room.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Table:
     key: tuple[str, ...]
     partitioned_by: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
+    distinct: tuple[str, ...] = ()
     bucket_key: str | None = None
 
     @property

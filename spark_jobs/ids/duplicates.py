@@ -69,7 +69,7 @@ def log_hour_number(day: str = "log_date", hour: str = "log_hour") -> Column:
 
 
 def decide_duplicates(
-    candidates: pa.Table | Dataset, ingested: range, lateness_hours: int, condition: str = "true"
+    candidates: pa.Table | Dataset, condition: str = "true", *, ingested: range, lateness_hours: int
 ) -> pa.Table:
     """The duplicates among arrivals, and what changes by them in what is stored.
 

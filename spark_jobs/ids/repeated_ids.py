@@ -1,4 +1,4 @@
-"""What an ingest decides on, and how it is shared over tasks: the arrivals whose event id comes again, and few do.
+"""The arrivals whose event id comes again, and few do; found by tasks, which then decide on them, or count them.
 
 Found by the ids' 64-bit hashes, in Arrow, by Spark's Python workers: each reads the ids of some files and keeps their
 hashes, in order; then each compares a range of all hashes; then each keeps the rows whose hash is one of those that
@@ -8,18 +8,22 @@ of the same hash do no harm: whoever decides compares the ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow.dataset import dataset
+from pyarrow.dataset import Dataset, dataset
 from pyarrow.parquet import ParquetFile, read_metadata, read_table
 from pyspark.sql import SparkSession
 
 from include.duckdb_sql import run_sql
+from include.hours import HourRange
 from include.storage import filesystem_of, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files, write_scratch
@@ -31,7 +35,8 @@ from spark_jobs.lines.columns import as_numpy, is_among
 
 #: What a task says of each file that it has written: the ``kind`` of what is in it.
 _WRITTEN = pa.schema([("kind", pa.string()), ("path", pa.string())])
-#: Kinds of hashes: of arrivals, of stored ones, and of stored duplicates of what is being ingested again.
+#: Kinds of hashes: of new arrivals, of those that they are compared with, and of stored duplicates of what is being
+#: ingested again.
 _ARRIVED, _STORED, _OF_INGESTED = "arrived", "stored", "duplicates of ingested"
 _REPEATED, _ROWS, _DECIDED = "repeated", "rows", "decided"
 #: A task reads the ids of files of so many bytes, of which they are a third or less.
@@ -39,9 +44,18 @@ _TASK_BYTES = 64 << 20
 #: A task compares about so many hashes of arrivals, 8 bytes each; or decides on so many rows.
 _RANGE_HASHES = 1 << 20
 _BATCH_ROWS = 1 << 17
+_DAMAGE = (OSError, pa.ArrowException)
 _NO_HASHES = SortedHashes((np.empty(0, np.uint64),))
 _HASH = "hash(event_id)"
 _EPOCH = "DATE '1970-01-01'"
+#: What ``count_repeated`` gives.
+REPEATED = pa.schema([("hour_number", pa.int64()), ("duplicate_event_ids", pa.int64())])
+_COUNTED = """
+    SELECT hour_number, count(*) AS duplicate_event_ids FROM (
+        SELECT hour_number, hour_number - lag(hour_number) OVER (PARTITION BY event_id ORDER BY hour_number) AS since
+        FROM candidates WHERE {condition}
+    ) WHERE since <= {lateness_hours} AND hour_number >= {first_hour} GROUP BY hour_number
+"""
 
 
 @dataclass(frozen=True)
@@ -53,16 +67,26 @@ class ArrivalFile:
     hour_number: int | None = None
     #: Of stored ones: whether they are duplicates, which say what of.
     are_duplicates: bool = False
+    #: Whether it is looked for ids that come again in it or elsewhere; else only for those that others have.
+    is_new: bool = False
+    #: Whether rows that cannot be read are left out; else they are an error.
+    may_be_damaged: bool = False
 
     @classmethod
     def staged(cls, path: Path) -> ArrivalFile:
         """A file of ``ARRIVALS``."""
-        return cls(path, path.stat().st_size)
+        return cls(path, path.stat().st_size, is_new=True)
 
     @classmethod
     def stored(cls, file: DataFile, table: Table) -> ArrivalFile:
         """A data file of ``clicks`` or of ``duplicate_clicks``."""
         return cls(file.path, file.size, file.log_hour.number, table == DUPLICATE_CLICKS)
+
+    @classmethod
+    def checked(cls, file: DataFile, log_hours: HourRange) -> ArrivalFile:
+        """A data file of ``clicks``, of these log hours or of those before, for a check."""
+        number, start = file.log_hour.number, log_hours.start.number
+        return cls(file.path, file.size, number, is_new=number >= start, may_be_damaged=True)
 
     def ids(self) -> Iterator[pa.Table]:
         """``hash`` and ``first_hour`` of those of its rows that have an id and no reason for quarantine."""
@@ -98,9 +122,10 @@ class ArrivalFile:
         selected = ", ".join(f"{value} AS {name}" for name, value in values.items())
         is_click = "event_id IS NOT NULL" + (" AND reason IS NULL" if self.hour_number is None else "")
         sql = f"SELECT {selected} FROM batch WHERE {is_click} AND {where}"
-        with ParquetFile(key_of(self.path), filesystem=filesystem_of(self.path)) as stored:
-            for batch in stored.iter_batches(_BATCH_ROWS, columns=columns):
-                yield run_sql(sql, batch=pa.Table.from_batches([batch]), **tables)
+        with suppress(*(_DAMAGE if self.may_be_damaged else ())):
+            with ParquetFile(key_of(self.path), filesystem=filesystem_of(self.path)) as stored:
+                for batch in stored.iter_batches(_BATCH_ROWS, columns=columns):
+                    yield run_sql(sql, batch=pa.Table.from_batches([batch]), **tables)
 
 
 def find_duplicates(
@@ -116,16 +141,38 @@ def find_duplicates(
     Raises:
         PySparkException: if a file cannot be read.
     """
-    search = _Search(folder, ingested, lateness_hours)
+    decide = partial(decide_duplicates, ingested=ingested, lateness_hours=lateness_hours)
+    search = _Search(folder, ingested, decide, DECIDED)
     shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
     if len(shares) <= 1:  # most hours: four tasks, one after the other, would take longer than what they do
         return [place(row["path"]) for row in run_tasks(spark, shares, search.whole, _WRITTEN)]
-    hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))
-    repeated = _paths(run_tasks(spark, search.compared(hashes), search.compare, _WRITTEN))[_REPEATED]
-    if not repeated:
-        return []
-    rows = _paths(run_tasks(spark, [(share, repeated) for share in shares], search.select, _WRITTEN))[_ROWS]
-    return list(map(place, _paths(run_tasks(spark, search.decided(rows), search.decide, _WRITTEN))[_DECIDED]))
+    return search.by_tasks(spark, shares)
+
+
+def count_repeated(
+    spark: SparkSession, files: Iterable[ArrivalFile], log_hours: HourRange, lateness_hours: int, folder: Path
+) -> Iterator[dict[str, Any]]:
+    """Rows of ``REPEATED``: how often ids come again in each of these log hours, at most ``lateness_hours`` after.
+
+    ``files`` are of these log hours and of those before, as far as the lateness reaches, of one source. Hours in which
+    none comes again have no row. ``folder`` as of ``find_duplicates``. Few files are read by this process.
+    """
+    count = partial(_counted, first_hour=log_hours.start.number, lateness_hours=lateness_hours)
+    search = _Search(folder, range(0), count, REPEATED)
+    shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
+    if len(shares) <= 1:
+        paths = [place(row["path"]) for share in shares for row in search.whole(share)]
+    else:
+        paths = search.by_tasks(spark, shares)
+    counts = Counter[int]()
+    for path in paths:
+        for row in read_table(key_of(path), filesystem=filesystem_of(path)).to_pylist():
+            counts[row["hour_number"]] += row["duplicate_event_ids"]
+    return ({"hour_number": hour, "duplicate_event_ids": number} for hour, number in counts.items())
+
+
+def _counted(candidates: Dataset, condition: str, **values: int) -> pa.Table:
+    return run_sql(_COUNTED.format(condition=condition, **values), candidates=candidates).cast(REPEATED)
 
 
 def changed_hours(decided: Sequence[Path]) -> list[int]:
@@ -143,8 +190,20 @@ class _Search:
     """What the tasks do, each on its share; sent to Spark's workers as it is. They give rows of ``_WRITTEN``."""
 
     folder: Path
+    #: The log hours of which stored duplicates are looked at.
     ingested: range
-    lateness_hours: int
+    #: What is done with rows of ``CANDIDATES``, those for which an SQL condition is true; and what it gives.
+    decide_rows: Callable[[Dataset, str], pa.Table]
+    result: pa.Schema
+
+    def by_tasks(self, spark: SparkSession, shares: Sequence[Sequence[ArrivalFile]]) -> list[Path]:
+        """All of it, by several tasks at a time; files of the result, none of no rows."""
+        hashes = _paths(run_tasks(spark, shares, self.hash_ids, _WRITTEN))
+        repeated = _paths(run_tasks(spark, self.compared(hashes), self.compare, _WRITTEN))[_REPEATED]
+        if not repeated:
+            return []
+        rows = _paths(run_tasks(spark, [(share, repeated) for share in shares], self.select, _WRITTEN))[_ROWS]
+        return list(map(place, _paths(run_tasks(spark, self.decided(rows), self.decide, _WRITTEN))[_DECIDED]))
 
     def hash_ids(self, files: Iterable[ArrivalFile]) -> list[dict[str, Any]]:
         """Keep the hashes of the ids of these files."""
@@ -152,7 +211,7 @@ class _Search:
         for file in files:
             for ids in file.ids():
                 hashes = SortedHashes((as_numpy(ids["hash"]),))
-                hashes_of_kind[_ARRIVED if file.hour_number is None else _STORED].append(hashes)
+                hashes_of_kind[_ARRIVED if file.is_new else _STORED].append(hashes)
                 if file.are_duplicates:
                     first = as_numpy(ids["first_hour"])
                     is_of_ingested = (first >= self.ingested.start) & (first < self.ingested.stop)
@@ -193,11 +252,11 @@ class _Search:
         candidates = dataset(names, CANDIDATES, format="parquet", filesystem=filesystem)
         least, greatest = part.bounds
         condition = f"{_HASH} BETWEEN {least}::UBIGINT AND {greatest}::UBIGINT"
-        decided = decide_duplicates(candidates, self.ingested, self.lateness_hours, condition)
-        return self._keep_rows(_DECIDED, DECIDED, [decided]) if len(decided) else []
+        decided = self.decide_rows(candidates, condition)
+        return self._keep_rows(_DECIDED, self.result, [decided]) if len(decided) else []
 
     def whole(self, files: Sequence[ArrivalFile]) -> list[dict[str, Any]]:
-        """All of this, one after the other."""
+        """All of it, one after the other."""
         (every,) = _ranges(0)
         repeated = _paths(self.compare((every, _paths(self.hash_ids(files)))))[_REPEATED]
         return self.decide((every, _paths(self.select((files, repeated)))[_ROWS])) if repeated else []

@@ -1,4 +1,4 @@
-"""Arrivals of which it is decided whether they are duplicates: the rows of ``clicks`` and ``duplicate_clicks``."""
+"""Arrivals of which it is decided whether they are duplicates: what they come to, and what changes of stored ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from include.hours import Hour
 from include.tables import CLICKS, DUPLICATE_CLICKS
 from spark_jobs.ids.duplicates import log_hour_number
-from spark_jobs.ingest.clicks import build_clicks
 from spark_jobs.ingest.outcomes import OUTCOME, count_outcomes
 from spark_jobs.lake.lake import Lake
 
@@ -27,7 +26,6 @@ class DecidedClicks:
     ``arrivals`` are all lines; ``decided`` is of ``decide_duplicates``.
     """
 
-    source: str
     arrivals: DataFrame
     decided: DataFrame
     stored: DataFrame | None
@@ -45,23 +43,25 @@ class DecidedClicks:
         """One row per stored arrival that is accepted now, as ``clicks`` declares it; None if these stay."""
         return None if self.stored is None else self.stored.where("is_accepted").select(*CLICKS.column_names)
 
-    def duplicates(self, *, with_former: bool = False) -> DataFrame:
-        """One row per duplicate, as ``duplicate_clicks`` declares it.
+    def stored_duplicates(self, *, with_former: bool = False) -> DataFrame | None:
+        """One row per stored arrival that is a duplicate now, as ``duplicate_clicks`` declares it; None if these stay.
 
-        With ``with_former`` also those stored ones that are none any more, and all stored ones as they are stored.
+        With ``with_former`` also those that are none any more, and all as they are stored.
         """
-        lines = self.arrivals.join(_duplicates(self.decided), "row_id")
-        clicks = build_clicks(lines, self.source, "first_hour")
-        if self.stored is not None:
-            stored = self.stored.where("NOT is_accepted")
-            if with_former:
-                # What a duplicate is of changes with the clicks: before, nobody would find that it is none any more.
-                of_stored = F.when(F.col("was_accepted"), F.col("first_hour")).otherwise(F.col("was"))
-                stored = self.stored.where("NOT (is_accepted AND was_accepted)").withColumn("first_hour", of_stored)
-            clicks = clicks.unionByName(stored.select(*CLICKS.column_names, "first_hour"))
+        if self.stored is None:
+            return None
+        rows = self.stored.where("NOT is_accepted")
+        if with_former:
+            # What a duplicate is of changes with the clicks: before, nobody would find that it is none any more.
+            of_stored = F.when(F.col("was_accepted"), F.col("first_hour")).otherwise(F.col("was"))
+            rows = self.stored.where("NOT (is_accepted AND was_accepted)").withColumn("first_hour", of_stored)
         first_day = F.date_from_unix_date(F.floor(F.col("first_hour") / 24).cast("int"))
         first = {"first_log_date": first_day, "first_log_hour": F.col("first_hour") % 24}
-        return clicks.withColumns(first).select(*DUPLICATE_CLICKS.column_names)
+        return rows.withColumns(first).select(*DUPLICATE_CLICKS.column_names)
+
+    def places_of_duplicates(self) -> DataFrame:
+        """``PLACE`` of the lines that are duplicates."""
+        return self.arrivals.join(_duplicates(self.decided), "row_id").select(*PLACE)
 
 
 def decided_lines(arrivals: DataFrame, decided: DataFrame) -> DataFrame:

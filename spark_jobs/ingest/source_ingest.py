@@ -31,20 +31,20 @@ from include.tables import (
     UNFINISHED_INGESTS,
     Table,
 )
-from spark_jobs.engine.steps import in_parallel, step
+from spark_jobs.engine.steps import step
 from spark_jobs.hours.account import HourAccount, accounts_of, recounted
 from spark_jobs.hours.replays import AskedReplay, repairs_of
 from spark_jobs.hours.stream_batches import forget_counts
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_within_lateness
 from spark_jobs.ids.duplicates import DECIDED
 from spark_jobs.ids.repeated_ids import ArrivalFile, changed_hours, find_duplicates
-from spark_jobs.ingest.accepted_files import write_accepted
-from spark_jobs.ingest.clicks import quarantine
 from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, stored_as_decided
+from spark_jobs.ingest.decided_files import write_decided
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.new_files import NewFile
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.json_fields import SampledFields
 from spark_jobs.lines.rules import failure_of_rule
@@ -134,7 +134,7 @@ class SourceIngest:
             later_hours = sorted(left_open.union(changed).difference(hours))
             later = self.lake.row_by_hour(INGEST_ACCOUNTING, name, later_hours)
             with self._stored(decided, list(later)) as stored:
-                clicks = DecidedClicks(self.source.name, staged.arrivals, decided, stored)
+                clicks = DecidedClicks(staged.arrivals, decided, stored)
                 with step(self.lake.spark, "count outcomes"):
                     accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
                 if self.source.fields is not None:
@@ -165,20 +165,16 @@ class SourceIngest:
         is in the quarantine again.
         """
         self._begin(plan)
+        arrived = self._write_arrived(plan)
         if plan.later or plan.gone:
-            self._replace(DUPLICATE_CLICKS, self._with_former(plan), plan.hours)
-        if plan.gone and self.withdrawn:
-            self._replace_quarantined(plan)
-        if plan.gone:
-            self._replace_clicks(plan)
-        in_parallel(
-            self.lake.spark,
-            lambda: self._replace_quarantined(plan),
-            *([] if plan.gone else [lambda: self._replace_clicks(plan)]),
-            *([] if plan.later or plan.gone else [lambda: self._replace_duplicates(plan)]),
-        )
-        if plan.later or plan.gone:
-            self._replace_duplicates(plan)
+            self._replace(plan, DUPLICATE_CLICKS, arrived, self._former_duplicates(plan))
+        first, second = QUARANTINED_CLICKS, CLICKS
+        if plan.gone and not self.withdrawn:
+            first, second = second, first
+        stored = {CLICKS: plan.clicks.stored_accepted(), DUPLICATE_CLICKS: plan.clicks.stored_duplicates()}
+        for table in (first, second, DUPLICATE_CLICKS):
+            rows = stored.get(table)
+            self._replace(plan, table, arrived, [] if rows is None else self.lake.write_files(table, rows))
         self._write_accounts(plan)
         self._replace_unfinished(plan, [])
 
@@ -200,32 +196,40 @@ class SourceIngest:
     def _replace_unfinished(self, plan: Plan, rows: Sequence[Account]) -> None:
         self.lake.replace_rows(UNFINISHED_INGESTS, rows, log_hours_predicate(self.source.name, plan.ingested))
 
-    def _replace_clicks(self, plan: Plan) -> None:
-        folder = self.lake.folder_for_files(CLICKS)
-        with step(self.lake.spark, f"write {CLICKS.name}"):
-            files = write_accepted(self.lake.spark, plan.staged, plan.decided, self.source.name, folder)
-        if (stored := plan.clicks.stored_accepted()) is not None:
-            files += self.lake.write_files(CLICKS, stored)
-        self.lake.replace_files(CLICKS, files, has_log_hours(self.source.name, plan.hours))
+    def _write_arrived(self, plan: Plan) -> dict[Table, list[NewFile]]:
+        """What the tables are to have of the arrivals, as files that none of them has yet.
 
-    def _with_former(self, plan: Plan) -> DataFrame:
-        """The duplicates, and those that are none any more."""
-        duplicates = plan.clicks.duplicates(with_former=True)
-        if not plan.gone:
-            return duplicates
-        former = self.lake.read_log_hours(DUPLICATE_CLICKS, self.source.name, plan.gone)
-        return duplicates.unionByName(former.join(duplicates.select(*PLACE), PLACE, "left_anti"))
+        There may be nothing quarantined, and no duplicates: most small log hours have none.
+        """
+        accounts = plan.accounts.values()
+        has_some = {
+            CLICKS: True,
+            DUPLICATE_CLICKS: any(account.duplicates_of for account in accounts),
+            QUARANTINED_CLICKS: any(plan.accounts[hour].quarantined for hour in plan.ingested),
+        }
+        folders = {table: self.lake.folder_for_files(table) for table, some in has_some.items() if some}
+        with step(self.lake.spark, "write lines"):
+            return write_decided(self.lake.spark, plan.staged, plan.decided, self.source.name, folders)
 
-    def _replace_duplicates(self, plan: Plan) -> None:
-        has_some = any(plan.accounts[hour].duplicates_of for hour in plan.hours)
-        if has_some or self._has_files(DUPLICATE_CLICKS, plan.hours):
-            self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(), plan.hours)
+    def _former_duplicates(self, plan: Plan) -> list[NewFile]:
+        """Rows of those that are none any more, and of stored ones as they are stored."""
+        files: list[NewFile] = []
+        if (stored := plan.clicks.stored_duplicates(with_former=True)) is not None:
+            files += self.lake.write_files(DUPLICATE_CLICKS, stored)
+        if plan.gone:
+            former = self.lake.read_log_hours(DUPLICATE_CLICKS, self.source.name, plan.gone)
+            rows = former.join(plan.clicks.places_of_duplicates(), PLACE, "left_anti")
+            files += self.lake.write_files(DUPLICATE_CLICKS, rows)
+        return files
 
-    def _replace_quarantined(self, plan: Plan) -> None:
-        has_some = any(plan.accounts[hour].quarantined for hour in plan.ingested)
-        if has_some or self._has_files(QUARANTINED_CLICKS, plan.ingested):
-            rows = quarantine(plan.clicks.arrivals, self.source.name)
-            self._replace(QUARANTINED_CLICKS, rows, plan.ingested)
+    def _replace(
+        self, plan: Plan, table: Table, arrived: Mapping[Table, list[NewFile]], others: Iterable[NewFile]
+    ) -> None:
+        """Put these files in the place of what the table has of the log hours whose rows change."""
+        hours = plan.ingested if table == QUARANTINED_CLICKS else plan.hours
+        new, chosen = [*arrived.get(table, []), *others], has_log_hours(self.source.name, hours)
+        if new or self.lake.data_files(table, chosen):
+            self.lake.replace_files(table, new, chosen)
 
     def _write_accounts(self, plan: Plan) -> None:
         now, name = datetime.now(UTC), self.source.name
@@ -377,16 +381,6 @@ class SourceIngest:
         rows = stored_as_decided(self.lake, self.source.name, later, decided)
         with self.lake.staged(rows, "stored clicks") as stored:
             yield stored
-
-    def _has_files(self, table: Table, hours: Collection[Hour]) -> bool:
-        """Whether there is anything to replace. Most small log hours have no duplicates and nothing quarantined.
-
-        To find out that there is nothing to write takes two Spark jobs.
-        """
-        return bool(self.lake.data_files(table, has_log_hours(self.source.name, hours)))
-
-    def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
-        self.lake.replace(table, rows, has_log_hours(self.source.name, hours))
 
 
 def _require_removed_files(landed: LandedHour, account: Account | None, source: str) -> None:

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
-from pyarrow.parquet import ParquetWriter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.hours import Hour, log_hour_of
 from include.storage import Entry, place
-from spark_jobs.engine.worker_tasks import run_tasks, share_files
+from spark_jobs.engine.worker_tasks import run_tasks, share_files, write_scratch
 from spark_jobs.lines.arrivals import (
     ARRIVALS,
     LineParser,
@@ -90,16 +88,18 @@ def stage_arrivals(
     def stage(mine: list[LandedFile]) -> Iterator[dict[str, Any]]:
         done: list[ReadFile] = []
         sampled = SampledLines(parser.source, _LOG_HOUR)
-        staged = folder / f"{uuid4()}.parquet"
-        with staged.open("wb") as stream, ParquetWriter(stream, ARRIVALS, compression="lz4") as writer:
+
+        def arrivals() -> Iterator[pa.Table]:
             for table in read_files(mine, parser, unique_ids, done):
-                writer.write_table(table)
                 sampled.add(table)
+                yield table
+
+        staged = str(write_scratch(folder, ARRIVALS, arrivals()))
         for file in done:
             of_file = {"number": file.file.number, "lines": file.lines, "bytes": file.bytes, "damage": file.damage}
-            yield {"staged": str(staged), "read": of_file}
-        yield from ({"staged": str(staged), "sampled": row} for row in sampled.rows())
-        yield from ({"staged": str(staged), "warning": warning} for warning in parser.repairs.warnings)
+            yield {"staged": staged, "read": of_file}
+        yield from ({"staged": staged, "sampled": row} for row in sampled.rows())
+        yield from ({"staged": staged, "warning": warning} for warning in parser.repairs.warnings)
 
     results = run_tasks(spark, shares, stage, _STAGED)
     read = sorted((row["read"] for row in results if row["read"] is not None), key=lambda file: file["number"])

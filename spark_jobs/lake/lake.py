@@ -122,7 +122,7 @@ class Lake(StoredLake):
         return self.path(table)
 
     def replace_files(self, table: Table, new: Sequence[NewFile], choice: pc.Expression) -> None:
-        """As ``replace``, by files that have been written.
+        """As ``replace``, by files that have been written; those of them that the table has already stay.
 
         Raises:
             ValueError: if a file is of a partition that is not chosen.
@@ -137,9 +137,13 @@ class Lake(StoredLake):
             strange = version.not_chosen([file.partition for file in new], choice)
             if strange:
                 raise ValueError(f"{table.name}: rows of {dict(strange[0])}, a partition that is not to be replaced")
+            chosen, kept = version.chosen(choice), {file.path for file in new}
+            removed = [file for file in chosen if file.name not in kept]
+            known = {file.name for file in chosen}
+            added = [file for file in new if file.path not in known]
             try:
                 # Not on top of what another has written: of two jobs that have the same hours, one is to go.
-                version.commit(new, version.chosen(choice), NOT_TRIED_AGAIN)
+                version.commit(added, removed, NOT_TRIED_AGAIN)
             except CommitFailedError as error:
                 raise ClickmillError(
                     f"nothing is replaced in table {table.name}: another has written to it in the same moment, though "

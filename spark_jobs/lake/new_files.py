@@ -154,7 +154,9 @@ class _OpenFile:
         self._file = folder / self._path
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._stream = self._file.open("wb")
-        self._writer = ParquetWriter(self._stream, self._schema, compression="snappy")
+        # Of columns inside of others only all can be named.
+        repeating = [name for name in self._schema.names if name not in table.distinct] if table.distinct else True
+        self._writer = ParquetWriter(self._stream, self._schema, compression="snappy", use_dictionary=repeating)
         self._group: list[pa.RecordBatch] = []
         self.waiting_bytes = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -50,10 +51,11 @@ from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.engine.fact_frames import FactFrame, collected
 from spark_jobs.engine.session import session_settings
-from spark_jobs.engine.steps import step
-from spark_jobs.hours.finalise import less_open, open_log_hours
+from spark_jobs.engine.steps import in_parallel, step
+from spark_jobs.hours.finalise import open_log_hours
 from spark_jobs.hours.held_hours import published_at
 from spark_jobs.hours.touched_hours import TouchedHours
+from spark_jobs.ids.repeated_ids import ArrivalFile, count_repeated
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality import measures
@@ -83,26 +85,23 @@ def measure(
     """
     pipeline, click_hours = lake.settings.pipeline, touched.own
     published = published_at(lake, click_hours)
-    # Clicks of these hours, and of the log hours that may have duplicates of them.
-    lateness = max(source.lateness_hours for source in sources)
-    with_earlier = HourRange(arguments.log_hours.start.plus(-lateness), arguments.log_hours.end)
-    choices = [has_log_hours(source.name, with_earlier) for source in sources]
+    choices = [has_log_hours(source.name, arguments.log_hours) for source in sources]
     choices.append(may_have_click_hours(CLICKS, click_hours))
     clicks, files = lake.read_with_files(CLICKS, *choices, leave_out_lost=True)
-    is_open = open_log_hours(lake, streamed, files)
-    accepted = less_open(clicks, is_open).where(_of_sources(sources, with_earlier))
+    files_of_ids = [(source, _files_of_ids(lake, source, arguments.log_hours)) for source in sources]
+    is_open = open_log_hours(lake, streamed, chain(files, *(files for _, files in files_of_ids)))
     judged = judged_log_hours(touched.accounts, pipeline)
     every = sampling_interval(judged)
     queries = {
-        "clicks": _click_frames(lake, sources, arguments.log_hours, click_hours, clicks, accepted, every),
+        "clicks": _click_frames(lake, sources, arguments.log_hours, click_hours, clicks, every),
         "counts": _count_frames(lake, click_hours, layouts, published, streamed),
     }
     with measuring(lake.spark), step(lake.spark, "measure quality"):
-        measured = collected(lake.spark, queries)
-        # Hashes are compared for all clicks. The ids themselves where these say that one comes again.
-        if measured["duplicate_ids"].num_rows:
-            ids = measures.duplicate_id_facts(accepted, arguments.log_hours.start, lateness, by_hash=False)
-            measured |= collected(lake.spark, {"ids": [("duplicate_ids", ids)]})
+        measured, duplicate_ids = in_parallel(
+            lake.spark,
+            partial(collected, lake.spark, queries),
+            lambda: list(_duplicate_ids(lake, files_of_ids, arguments.log_hours, is_open)),
+        )
         urls = url_facts(
             measured.pop("urls"), judged, sources, pipeline, partial(_some_urls, lake.spark, clicks, every)
         )
@@ -110,6 +109,7 @@ def measure(
         {
             **measured,
             "urls": urls,
+            "duplicate_ids": duplicate_ids,
             "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
             "unfinished": _of_log_hours(touched.unfinished),
             # After the tables: what has been read of them by then is said here.
@@ -126,6 +126,27 @@ def measure(
             ],
         }
     )
+
+
+def _files_of_ids(lake: Lake, source: Source, log_hours: HourRange) -> list[DataFile]:
+    """Those of the source's clicks of these log hours, and of those before that may have the same ids."""
+    with_earlier = HourRange(log_hours.start.plus(-source.lateness_hours), log_hours.end)
+    return lake.data_files(CLICKS, has_log_hours(source.name, with_earlier))
+
+
+def _duplicate_ids(
+    lake: Lake,
+    files_of_ids: Iterable[tuple[Source, Iterable[DataFile]]],
+    log_hours: HourRange,
+    is_open: Mapping[str, Collection[Hour]],
+) -> Iterator[dict[str, Any]]:
+    """What is in the lake's ``clicks`` though its id came before, whatever an ingest has decided."""
+    for source, files in files_of_ids:
+        closed = [file for file in files if file.log_hour not in is_open.get(source.name, ())]
+        with lake.scratch_folder("event ids") as folder, step(lake.spark, "event ids"):
+            checked = [ArrivalFile.checked(file, log_hours) for file in closed if file.is_whole]
+            for row in count_repeated(lake.spark, checked, log_hours, source.lateness_hours, folder):
+                yield {"source": source.name, **row}
 
 
 def _some_urls(spark: SparkSession, clicks: DataFrame, every: int, log_hours: Collection[LogHour]) -> pa.Table:
@@ -148,7 +169,6 @@ def _click_frames(
     log_hours: HourRange,
     click_hours: Sequence[Hour],
     clicks: DataFrame,
-    accepted: DataFrame,
     every: int,
 ) -> Iterator[FactFrame]:
     """Of what was ingested, by subject; the clicks of the hours before too, as the counts have them."""
@@ -170,8 +190,6 @@ def _click_frames(
     yield "quarantined", measures.quarantine_facts(quarantined)
     yield "duplicates", measures.duplicate_facts(duplicates)
     yield "click_history", measures.click_history_facts(counts)
-    lateness = max(source.lateness_hours for source in sources)
-    yield "duplicate_ids", measures.duplicate_id_facts(accepted, log_hours.start, lateness, by_hash=True)
 
 
 def _count_frames(

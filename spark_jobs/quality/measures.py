@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from expectations.checks import RowRule
-from include.hours import Hour
 from include.tables import QUARTERS
 from spark_jobs.aggregate.day_counts import has_parts, with_days
-from spark_jobs.ids.duplicates import log_hour_number
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
 _CLICK_HOUR = ("click_date", "click_hour")
@@ -53,24 +51,6 @@ def some_urls(clicks: DataFrame, every: int) -> DataFrame:
     drawn = "xxhash64(url, clicked_at)"
     urls = f"min_by(substring(url, 1, {_URL_CHARACTERS}), {drawn}, {SOME_URLS})"
     return clicks.where(f"{drawn} % {every} = 0").groupBy("source").agg(F.expr(urls).alias("some_urls"))
-
-
-def duplicate_id_facts(clicks: DataFrame, first: Hour, lateness_hours: int, *, by_hash: bool) -> DataFrame:
-    """One row per source and log hour that has event ids accepted at most ``lateness_hours`` before, counted.
-
-    Of log hours from the first one on; the clicks have those before it, as far as the lateness reaches, too.
-    ``by_hash`` takes ids of one xxHash for one, which clients can choose, in two thirds of the time.
-    """
-    id_ = [F.xxhash64("source", "event_id").alias("id_hash")] if by_hash else [F.col("event_id")]
-    ids = clicks.where("event_id IS NOT NULL").select("source", *id_, log_hour_number().alias("hour_number"))
-    arrivals = Window.partitionBy(*(["id_hash"] if by_hash else ["event_id", "source"])).orderBy("hour_number")
-    since = F.col("hour_number") - F.lag("hour_number").over(arrivals)
-    return (
-        ids.withColumn("hours_since", since)
-        .where((F.col("hours_since") <= lateness_hours) & (F.col("hour_number") >= first.number))
-        .groupBy("source", "hour_number")
-        .agg(F.count(F.lit(1)).alias("duplicate_event_ids"))
-    )
 
 
 def quarantine_facts(quarantined: DataFrame) -> DataFrame:

@@ -40,7 +40,6 @@ from spark_jobs.hours.replays import AskedReplay, repairs_of
 from spark_jobs.hours.stream_batches import in_order_of_time
 from spark_jobs.hours.touched_hours import removed_within_lateness
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates, log_hour_number
-from spark_jobs.ingest.clicks import build_clicks
 from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, decided_lines
 from spark_jobs.ingest.spark_arrivals import arrivals_in, reason_of
 from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
@@ -86,7 +85,7 @@ class StreamedReplay:
                 raise ClickmillError(f"{reason}; nothing has been replaced") from error
             # Those that stay quarantined are no matter, nor those that another replay has recovered.
             arrivals = arrivals_in(self.lake.spark, files).where(F.col("replay_id") == self.asked.replay.id)
-            yield DecidedClicks(self.source.name, arrivals, self._duplicates(arrivals, hours), None)
+            yield DecidedClicks(arrivals, self._duplicates(arrivals, hours), None)
 
     def recorded(self, hours: Sequence[Hour]) -> int:
         """How many lines it recovers, if that is on record, as it was killed after that; else 0."""
@@ -98,7 +97,7 @@ class StreamedReplay:
         if not transaction.is_in(self.lake.stored(CLICKS)):
             with self.planned(hours) as clicks:
                 accepted = decided_lines(clicks.arrivals, clicks.decided).where("first_hour IS NULL")
-                files = self.lake.write_files(CLICKS, build_clicks(accepted, self.source.name))
+                files = self.lake.write_files(CLICKS, self._as_clicks(accepted))
                 self.lake.append(CLICKS, files, transaction)
         places = self._recorded(hours).select(*PLACE)
         rows, former = self.lake.read_with_files(QUARANTINED_CLICKS, self._of(hours))
@@ -164,10 +163,16 @@ class StreamedReplay:
         def decide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             rows = [pa.Table.from_batches([batch]).cast(CANDIDATES) for batch in batches]
             if rows:
-                yield from decide_duplicates(pa.concat_tables(rows), ingested, lateness).to_batches()
+                decided = decide_duplicates(pa.concat_tables(rows), ingested=ingested, lateness_hours=lateness)
+                yield from decided.to_batches()
 
         # A task has all arrivals of an id.
         return of_stored.unionByName(others.repartition("event_id").mapInArrow(decide, schema))
+
+    def _as_clicks(self, accepted: DataFrame) -> DataFrame:
+        name = F.lit(self.source.name)
+        columns = {"source": name, "click_date": F.to_date("clicked_at"), "click_hour": F.hour("clicked_at")}
+        return accepted.withColumns(columns).select(*CLICKS.column_names)
 
     def _batch(self, hours: Sequence[Hour], now: datetime) -> list[dict[str, Any]]:
         """The rows of ``stream_batches``: no line more, some clicks, fewer in the quarantine."""

@@ -22,7 +22,7 @@ from include.sources import Source
 from include.stored_rows import arrow_schema
 from include.tables import CLICKS, QUARANTINED_CLICKS
 from spark_jobs.ids.first_arrivals import LEFT, BatchIds, FirstArrivals
-from spark_jobs.ingest.accepted_files import as_clicks
+from spark_jobs.ingest.decided_files import as_clicks
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
 from spark_jobs.lines.columns import as_numpy, in_pieces, table_of
 from spark_jobs.lines.cut_lines import PIECE_BYTES

@@ -19,7 +19,7 @@ from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, STREAM_B
 from spark_jobs.erasure.erase import Erasure
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.hours.account import HourAccount
-from spark_jobs.ingest.accepted_files import as_clicks
+from spark_jobs.ingest.decided_files import as_clicks
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.new_files import NewFile, files_of
 from spark_jobs.lake.transactions import StreamTransaction

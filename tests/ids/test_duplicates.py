@@ -69,7 +69,7 @@ def _decided(
     of_lake = [(*arrival, None, was.first_hour) for arrival, was in others.items()]
     columns = zip(*arrivals, *of_lake, strict=True)
     candidates = pa.table([*map(list, columns)] or [[]] * len(CANDIDATES), schema=CANDIDATES)
-    rows = decide_duplicates(candidates, ingested, lateness).to_pylist()
+    rows = decide_duplicates(candidates, ingested=ingested, lateness_hours=lateness).to_pylist()
     duplicates = {arrived[row["row_id"]]: row["first_hour"] for row in rows if row["row_id"] is not None}
     changes = {(row["event_id"], row["hour_number"]): row for row in rows if row["row_id"] is None}
     assert len(rows) == len(duplicates) + len(changes)

@@ -6,7 +6,9 @@ import random
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 
+from include.hours import Hour, HourRange
 from spark_jobs.ids import repeated_ids
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
 from spark_jobs.ids.hash_files import SortedHashes
-from spark_jobs.ids.repeated_ids import ArrivalFile, _paths, _ranges, _Search, changed_hours
+from spark_jobs.ids.repeated_ids import ArrivalFile, _paths, _ranges, _Search, changed_hours, count_repeated
 from spark_jobs.lines.arrivals import ARRIVALS
 from spark_jobs.lines.columns import table_of
 
@@ -27,9 +31,9 @@ IDS = [*(f"e{number}" for number in range(300)), "", "x'y", "e\u0301", "e", "\U0
 
 
 class Arrival(NamedTuple):
-    """A row of ``CANDIDATES``."""
+    """A row of ``CANDIDATES``; or of a click without an id."""
 
-    event_id: str
+    event_id: str | None
     hour_number: int
     file: str
     line: int
@@ -56,6 +60,11 @@ def _staged(path: Path, arrivals: Sequence[Arrival]) -> ArrivalFile:
     }
     parquet.write_table(table_of(ARRIVALS, columns, len(kept)), path, compression="lz4")
     return ArrivalFile.staged(path)
+
+
+def _decision(folder: Path) -> _Search:
+    decide = partial(decide_duplicates, ingested=INGESTED, lateness_hours=3)
+    return _Search(folder, INGESTED, decide, DECIDED)
 
 
 def _stored(path: Path, arrivals: Sequence[Arrival], hour: int, are_duplicates: bool) -> ArrivalFile:
@@ -114,9 +123,9 @@ def _read(paths: Sequence[str], schema: pa.Schema) -> Counter[tuple[Any, ...]]:
 def test_ids_that_come_again_are_found_and_decided(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     files, everything = _drawn(rng, tmp_path)
-    search = _Search(tmp_path, INGESTED, 3)
+    search = _decision(tmp_path)
     repeated = _table(_repeated(everything).elements())
-    decided = decide_duplicates(repeated, INGESTED, 3)
+    decided = decide_duplicates(repeated, ingested=INGESTED, lateness_hours=3)
     if files:
         assert _read(_paths(search.whole(files))["decided"], DECIDED) == _rows(decided)
 
@@ -135,7 +144,7 @@ def test_ids_that_come_again_are_found_and_decided(seed: int, tmp_path: Path, mo
 
 def test_ids_of_one_hash_are_all_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_ids, "_HASH", "hash(length(event_id))")
-    search = _Search(tmp_path, INGESTED, 3)
+    search = _decision(tmp_path)
     arrived = [Arrival(one, 100, "f", line, line, None) for line, one in enumerate(["a", "b", "long"])]
     files = [_staged(tmp_path / "a.parquet", arrived)]
     (every,) = _ranges(0)
@@ -161,6 +170,65 @@ def test_stored_hashes_are_held_a_file_at_a_time(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(SortedHashes, "read", read)
     paths = {"arrived": ["arrived"], "stored": [f"stored {n}" for n in range(9)], "duplicates of ingested": []}
     (every,) = _ranges(0)
-    assert _Search(tmp_path, INGESTED, 3).compare((every, paths))
+    assert _decision(tmp_path).compare((every, paths))
     # The one that is looked at, and the next one.
     assert most <= 2
+
+
+#: Of a check, and how many hours before it an id must not have come.
+CHECKED, LATENESS = HourRange(Hour.of_number(INGESTED.start), Hour.of_number(INGESTED.stop)), 3
+
+
+def _checked(folder: Path, rng: random.Random) -> tuple[list[ArrivalFile], Counter[int]]:
+    """Files of clicks around these hours, and what plain Python finds to come again in them."""
+    arrivals = [Arrival(rng.choice(IDS), rng.randrange(97, 103), "f", line, None, None) for line in range(300)]
+    files = []
+    for number in range(12):
+        hour = 97 + number % 6
+        of_file = [arrival for arrival in arrivals[number // 6 :: 2] if arrival.hour_number == hour]
+        # Clicks of a source that had no ids once.
+        stored = _stored(folder / f"{number}.parquet", [*of_file, Arrival(None, hour, "f", 0, None, None)], hour, False)
+        files.append(replace(stored, is_new=hour in INGESTED, may_be_damaged=True))
+    again, last = Counter[int](), dict[str, int]()
+    for arrival in sorted(arrivals, key=lambda a: a.hour_number):
+        before = last.get(arrival.event_id)
+        if before is not None and arrival.hour_number - before <= LATENESS and arrival.hour_number in INGESTED:
+            again[arrival.hour_number] += 1
+        last[arrival.event_id] = arrival.hour_number
+    return files, again
+
+
+def _counts(spark: SparkSession | None, files: Sequence[ArrivalFile], folder: Path) -> Counter[int]:
+    rows = count_repeated(spark, files, CHECKED, LATENESS, folder)  # type: ignore[arg-type]
+    return Counter({row["hour_number"]: row["duplicate_event_ids"] for row in rows})
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ids_that_come_again_within_the_lateness_are_counted(seed: int, tmp_path: Path) -> None:
+    files, again = _checked(tmp_path, random.Random(seed))
+    assert again
+    # Few files are read without Spark.
+    assert _counts(None, files, tmp_path) == again
+    assert _counts(None, [], tmp_path) == Counter()
+
+
+def test_a_damaged_file_is_read_over_where_it_may_be_damaged(tmp_path: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    files, again = _checked(tmp_path / "alone", random.Random(1))
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(b"PAR1" + bytes(5000) + b"PAR1")
+    further = replace(files[0], path=damaged, size_bytes=5008)
+    gone = replace(files[0], path=tmp_path / "gone.parquet")
+    assert _counts(None, [*files, further, gone], tmp_path) == again
+    with pytest.raises(OSError, match="thrift"):
+        _counts(None, [*files, replace(further, may_be_damaged=False)], tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.servers
+def test_many_ids_are_counted_by_tasks(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_ids, "_TASK_BYTES", 20_000)
+    monkeypatch.setattr(repeated_ids, "_RANGE_HASHES", 40)
+    files, again = _checked(tmp_path, random.Random(5))
+    assert len(repeated_ids.share_files(files, lambda file: file.size_bytes, 20_000)) > 1
+    assert _counts(spark, files, tmp_path) == again

@@ -16,8 +16,6 @@ from tests.support.temporary_lake import TemporaryLake
 
 DAY = Hour.parse("2026-03-01T00")
 LATENESS, OLDEST = 2, 3
-#: The pieces of work that an ingest does at the same time.
-PIECES = 4
 
 #: Clicks by click hour and URL.
 Counts = Counter[tuple[int, str]]

@@ -22,7 +22,6 @@ from include.errors import ClickmillError
 from tests.ingest.played_lake import (
     DAY,
     LATENESS,
-    PIECES,
     Homes,
     hour_name,
     land,
@@ -81,7 +80,6 @@ class Ingest:
     start: int
     end: int
     killed_after: int | None = None
-    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def _schedule(rng: random.Random) -> list[Step]:
         end = min(start + rng.choice([1, 1, 2, 4]), HOURS.stop)
         steps += [Land(hour, _some_files(rng, hour)) for hour in range(start, end) if rng.random() < 0.7]
         if rng.random() < 0.4:
-            steps.append(Ingest(start, end, rng.randrange(1, 7), rng.randrange(PIECES)))
+            steps.append(Ingest(start, end, rng.randrange(1, 8)))
             if rng.random() < 0.3:
                 continue
         if rng.random() < 0.15:
@@ -151,7 +149,7 @@ def _histories(steps: Iterable[Step]) -> set[tuple[object, ...]]:
                     history.append(("land", step.hour - span.start, *copies))
             elif range(max(step.start, near.start), min(step.end, near.stop)):
                 begin, end = max(step.start, near.start), min(step.end, near.stop)
-                how = (step.killed_after, step.first) if isinstance(step, Ingest) else ()
+                how = (step.killed_after,) if isinstance(step, Ingest) else ()
                 history.append((type(step).__name__, begin - span.start, end - span.start, *how))
         if landed:
             found.add(tuple(history))
@@ -191,7 +189,7 @@ class Player:
     def _ingest(self, step: Ingest) -> list[str]:
         files = {hour: self.landing.get(hour, {}) for hour in range(step.start, step.end)}
         try:
-            with killed_after(step.killed_after, step.first):
+            with killed_after(step.killed_after):
                 run_jobs(self.lake, step.start, "ingest", end=step.end, allow_missing=True)
         except Killed:
             # Or it was at its end.

@@ -68,7 +68,8 @@ def outcomes(spark: SparkSession, raw: list[bytes], files: int, partitions: int)
     )
     candidates = arrivals.selectExpr("*", "INT(NULL) AS first_hour").toArrow().cast(CANDIDATES)
     decided = spark.createDataFrame(
-        decide_duplicates(candidates, range(1_000_000), 6).to_pylist(), from_arrow_schema(DECIDED)
+        decide_duplicates(candidates, ingested=range(1_000_000), lateness_hours=6).to_pylist(),
+        from_arrow_schema(DECIDED),
     )
     counted: Counter[Any] = Counter()
     for row in count_outcomes(decided_lines(parsed, decided)).collect():

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from include.errors import ClickmillError, QualityError
-from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY
+from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -70,3 +70,26 @@ def test_an_ingest_that_was_killed_holds_up_nobody_once_its_source_is_declared_n
         lake.run("aggregate", HOUR)
     lake.run_all(HOUR)
     assert sum(row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)) == 13
+
+
+def test_an_id_may_come_again_after_its_own_source_has_forgotten_it(lake: TemporaryLake) -> None:
+    """Though another source of the same validation looks further back."""
+    text = lake.settings.sources_file.read_text(encoding="utf-8")
+    brief = text.split("[sources.access]")[0].replace("sources.web", "sources.brief")
+    brief = brief.replace("scheduled", "lateness_hours = 1\nscheduled")
+    lake.settings.sources_file.write_text(text + brief, encoding="utf-8")
+    hours = [f"2026-03-01T{hour:02d}" for hour in (3, 4, 5)]
+    for hour in hours:
+        ids = ["again", hour] if hour != hours[1] else [hour]
+        lines = [click(of_id, f"{hour}:30:00Z", "http://shop.test/x") for of_id in ids]
+        lake.land(hour, {"a.json": b"".join(lines)}, source="brief")
+        lake.land(hour, {"a.json": click(f"web {hour}", f"{hour}:30:00Z")})
+    for source in ("brief", "web"):
+        lake.run("ingest", hours[0], "2026-03-01T06", source=source)
+    assert Counter(row["event_id"] for row in lake.rows(CLICKS))["again"] == 2
+    for source in ("brief", "web"):
+        lake.run("aggregate", hours[0], "2026-03-01T06", source=source)
+    lake.run("validate", hours[0], "2026-03-01T06", source="all")
+    judged = [row for row in lake.rows(QUALITY_RESULTS) if row["check_id"] == "no_event_id_twice"]
+    assert {row["source"] for row in judged} == {"brief", "web"}
+    assert {row["outcome"] for row in judged} == {"pass"}

@@ -16,7 +16,6 @@ from include.tables import Table
 _COMMITTING = ("replace_files", "exchange_files", "append", "append_rows", "replace_rows", "merge_click_hours")
 #: Who does several commits at the same time.
 _IN_PARALLEL = (
-    "spark_jobs.ingest.source_ingest",
     "spark_jobs.aggregate.job",
     "spark_jobs.aggregate.days",
     "spark_jobs.publish.publish_hours",

@@ -24,9 +24,7 @@ SHUFFLES = {
         "count outcomes": ["log_date, log_hour, reason, first_hour, click_hour"],
         "find duplicates": [],
         "stage arrivals": [],
-        "write clicks": [],
-        "write duplicate_clicks": [],
-        "write quarantined_clicks": [],
+        "write lines": [],
     },
     "aggregate": {
         "write clicks_by_country_daily": ["time_zone, day, country_code"],
@@ -42,8 +40,6 @@ SHUFFLES = {
             "source, log_date, log_hour, reason",
             "source, log_date, log_hour",
             "click_date, click_hour",
-            "id_hash",
-            "source, hour_number",
         ],
         "measure quality / counts": [
             "click_date, click_hour, struct(url, url)",
