@@ -7,8 +7,12 @@ of 20 one is late, by an hour, but for the day's first hour. A visitor has ten c
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from backports import zstd
@@ -17,6 +21,9 @@ from include.duckdb_sql import closed_connection
 from include.hours import Hour
 from include.landing import SUCCESS, hour_folder
 
+#: Of what source they are, and what is done with them, in order.
+SOURCE = "web"
+JOBS = ("ingest", "aggregate", "validate", "publish")
 #: What URLs there are: pages, Zipf-distributed; one for each click; the same of 2 KiB.
 URLS = {
     "pages": "'page-' || exp((a // 2048) / 9007199254740992.0 * ln(5001))::INTEGER",
@@ -61,12 +68,23 @@ class MadeHour:
     clicks: Counter[str]
 
 
-def land_hour(landing: Path, source: str, hour: Hour, first: int, lines: int, urls: str = "pages") -> MadeHour:
-    """Land so many lines, numbered from ``first`` on, in a log hour, in the place of what it has; and close it.
+def land_hours(landing: Path, start: Hour, sizes: Sequence[int], urls: str = "pages", first: int = 0) -> list[MadeHour]:
+    """Land so many lines in each of these log hours, in the place of what it has, and close it; by all cores.
 
-    ``urls`` is one of ``URLS``.
+    Lines are numbered from ``first`` on, without gaps; ``urls`` is one of ``URLS``.
     """
-    folder = hour_folder(landing, source, hour)
+    firsts = list(accumulate(sizes[:-1], initial=first))
+    hours = [start.plus(number) for number in range(len(sizes))]
+    with ProcessPoolExecutor(os.cpu_count()) as processes:
+        landed = [
+            processes.submit(_land_hour, landing, hour, of_hour, lines, urls)
+            for hour, of_hour, lines in zip(hours, firsts, sizes, strict=True)
+        ]
+    return [hour.result() for hour in landed]
+
+
+def _land_hour(landing: Path, hour: Hour, first: int, lines: int, urls: str) -> MadeHour:
+    folder = hour_folder(landing, SOURCE, hour)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SUCCESS).unlink(missing_ok=True)
     clicks, size = Counter[str](), 0

@@ -9,10 +9,8 @@ row for each day, and draws clicks a second, memory and disk over the clicks.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -27,7 +25,7 @@ from rich.table import Table
 from benchmarks import picture
 from benchmarks.figures import record
 from benchmarks.job_runs import run_job
-from benchmarks.made_clicks import MadeHour, land_hour
+from benchmarks.made_clicks import JOBS, SOURCE, MadeHour, land_hours
 from benchmarks.picture import Chart, first, second
 from benchmarks.timing import console, seconds
 from include.command import described_parser, exit_with
@@ -39,12 +37,10 @@ from spark_jobs.retention import job as retention_job
 from tests.support.spark_server import SparkServer, started
 
 PICTURE = REPOSITORY / "docs" / "images" / "many_clicks.svg"
-SOURCE = "web"
 START = Hour.parse("2026-03-01T00")
 HOURS = 24
 #: The size whose figures are kept.
 CLICKS, DAYS = 500_000_000, 30
-JOBS = ("ingest", "aggregate", "validate", "publish")
 #: Share of a day's clicks by hour, as visitors are asleep and awake.
 _CURVE = [2, 1, 1, 1, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 7, 8, 8, 6, 5, 3]
 
@@ -117,11 +113,7 @@ class Month:
     def _land(self, start: Hour, number: int) -> list[MadeHour]:
         # In hundreds: what is sent twice is of one hour.
         sizes = [self._lines * share // sum(_CURVE) // 100 * 100 for share in _CURVE]
-        firsts = [number * sum(sizes) + sum(sizes[:hour]) for hour in range(HOURS)]
-        hours = [start.plus(hour) for hour in range(HOURS)]
-        with ProcessPoolExecutor(os.cpu_count()) as processes:
-            landing = [self._server.home.path / "landing"] * HOURS
-            return list(processes.map(land_hour, landing, [SOURCE] * HOURS, hours, firsts, sizes))
+        return land_hours(self._server.home.path / "landing", start, sizes, first=number * sum(sizes))
 
     def _published(self, start: Hour) -> Counter[str]:
         """Clicks by click hour of a day, as another reader finds them."""

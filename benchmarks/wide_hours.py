@@ -6,9 +6,7 @@ is also said for a million clicks, and compared with that of the first kind of U
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,29 +14,17 @@ from rich.table import Table
 
 from benchmarks.bench import START
 from benchmarks.job_runs import JobRun, run_job
-from benchmarks.made_clicks import URLS, land_hour
+from benchmarks.made_clicks import JOBS, SOURCE, URLS, land_hours
 from benchmarks.timing import console
 from include.command import described_parser, exit_with
 from tests.support.spark_server import SparkServer, started
-
-SOURCE = "web"
-JOBS = ("ingest", "aggregate", "validate", "publish")
 
 
 def run_jobs(clicks: int, hours: int, urls: str, jobs: Sequence[str]) -> dict[str, JobRun]:
     """Land so many clicks over these hours, and run the jobs on them."""
     with TemporaryDirectory(prefix="cm-wide-", ignore_cleanup_errors=True) as folder:
         with started(SparkServer.in_folder(Path(folder))) as server:
-            numbers, size = range(hours), clicks // hours // 100 * 100
-            with ProcessPoolExecutor(os.cpu_count()) as processes:
-                landed = [
-                    processes.submit(
-                        land_hour, server.home.path / "landing", SOURCE, START.plus(number), number * size, size, urls
-                    )
-                    for number in numbers
-                ]
-            for hour in landed:
-                hour.result()
+            land_hours(server.home.path / "landing", START, [clicks // hours // 100 * 100] * hours, urls)
             span = ["--source", SOURCE, "--from", str(START), "--to", str(START.plus(hours))]
             return {job: run_job([job, *span], server.home.path, server.remote) for job in jobs}
 

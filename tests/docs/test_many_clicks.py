@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from backports import zstd
 
-from benchmarks.made_clicks import land_hour
+from benchmarks.made_clicks import land_hours
 from benchmarks.many_clicks import Day, draw
 from include.hours import Hour
 from include.landing import look_at
@@ -21,7 +21,7 @@ START = Hour.parse("2026-03-01T00")
 
 def test_lines_are_counted_as_a_reader_of_json_counts_them(tmp_path: Path) -> None:
     """An oracle that has nothing of ours: Python's JSON, a set of ids."""
-    made = [land_hour(tmp_path, "web", START.plus(hour), 10_000 * hour, 10_000) for hour in (0, 1)]
+    made = land_hours(tmp_path, START, [10_000, 10_000])
     assert "web" in load_sources(Settings.from_environment({}))
     counted, ids, broken, size = Counter[str](), set[str](), 0, 0
     for hour in (0, 1):
@@ -48,7 +48,7 @@ def test_lines_are_counted_as_a_reader_of_json_counts_them(tmp_path: Path) -> No
 def test_an_hour_that_is_made_again_is_the_same(tmp_path: Path) -> None:
     contents = []
     for _ in range(2):
-        land_hour(tmp_path, "web", START, 0, 1_000)
+        land_hours(tmp_path, START, [1_000])
         contents.append([file.read_bytes() for file in look_at(tmp_path, "web", START).files])
     assert contents[0] == contents[1]
 
