@@ -19,7 +19,7 @@ from include.stored_rows import arrow_schema
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
-from spark_jobs.lines.columns import as_numpy, table_of
+from spark_jobs.lines.columns import as_numpy, is_among, is_null, table_of
 from spark_jobs.lines.kept import is_quarantined
 from spark_jobs.lines.times import HOUR_MICROS
 
@@ -73,17 +73,14 @@ def decided_rows(
         row_ids, first_hours = _duplicates(decided, pc.min_max(file.read(["row_id"])["row_id"]).as_py())
         for batch in file.iter_batches(columns=[*_STAGED, "row_id"]):
             arrivals = pa.Table.from_batches([batch])
-            is_click = as_numpy(pc.is_null(arrivals["reason"]))
-            places = np.searchsorted(row_ids, of_rows := as_numpy(arrivals["row_id"]))
-            is_duplicate = np.zeros(len(arrivals), bool)
-            within = places < len(row_ids)
-            is_duplicate[within] = row_ids[places[within]] == of_rows[within]
+            is_click, of_rows = is_null(arrivals["reason"]), as_numpy(arrivals["row_id"])
+            is_duplicate = is_click & is_among(of_rows, row_ids)
             for table in tables:
                 if table == CLICKS:
                     yield table, as_clicks(arrivals.filter(pa.array(is_click & ~is_duplicate)), source)
                 elif table == DUPLICATE_CLICKS:
-                    again = is_click & is_duplicate
-                    yield table, _as_duplicates(arrivals.filter(pa.array(again)), source, first_hours[places[again]])
+                    first = first_hours[np.searchsorted(row_ids, of_rows[is_duplicate])]
+                    yield table, _as_duplicates(arrivals.filter(pa.array(is_duplicate)), source, first)
                 else:
                     rejected = arrivals.filter(is_quarantined(arrivals["reason"]))
                     yield table, _as_declared(table, rejected, source)

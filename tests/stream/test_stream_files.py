@@ -29,7 +29,7 @@ from tests.support.temporary_lake import SOURCES, TemporaryLake, click, copied_h
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -413,3 +413,29 @@ def test_files_that_are_read_are_left_out_by_one_look_each(
     joins = [line for line in capsys.readouterr().out.splitlines() if "Join" in line]
     assert len(joins) == 2
     assert not any(" OR " in line for line in joins), "each file of an hour would be compared with each that is read"
+
+
+def test_a_stream_of_long_lines_hands_few_at_a_time_to_python(
+    landed: FilesLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in its micro-batches, each of which configures its session as every job does."""
+    from spark_jobs.stream import query
+    from spark_jobs.stream.micro_batch import StreamIngest
+
+    numbers = tmp_path / "numbers"
+
+    class Telling(StreamIngest):
+        def __call__(self, rows: DataFrame, batch_id: int) -> None:
+            super().__call__(rows, batch_id)
+            with numbers.open("a") as file:
+                print(rows.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch"), file=file)
+
+    monkeypatch.setattr(query, "StreamIngest", Telling)
+    landed.configure(max_files_per_batch=1)
+    text = landed.settings.sources_file.read_text(encoding="utf-8")
+    long = text.replace("scheduled = true", f"scheduled = true\nmax_line_bytes = {4 << 20}")
+    landed.settings.sources_file.write_text(long, encoding="utf-8")
+    landed.land(str(HOUR), {"a.json": lines_of("a"), "b.json": lines_of("b")})
+    landed.read_all()
+    assert ids(landed) == ["a", "b"]
+    assert set(numbers.read_text().split()) == {"32"}
