@@ -26,7 +26,7 @@ from include.duckdb_sql import run_sql
 from include.hours import HourRange
 from include.storage import filesystem_of, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
-from spark_jobs.engine.worker_tasks import run_tasks, share_files, write_scratch
+from spark_jobs.engine.worker_tasks import run_tasks, share_files, work_on_files, write_scratch
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
 from spark_jobs.ids.hash_files import SortedHashes
 from spark_jobs.ids.partitions import HashRange
@@ -48,8 +48,8 @@ _DAMAGE = (OSError, pa.ArrowException)
 _NO_HASHES = SortedHashes((np.empty(0, np.uint64),))
 _HASH = "hash(event_id)"
 _EPOCH = "DATE '1970-01-01'"
-#: What ``count_repeated`` gives.
-REPEATED = pa.schema([("hour_number", pa.int64()), ("duplicate_event_ids", pa.int64())])
+#: How often ids come again, by log hour.
+_COUNTS = pa.schema([("hour_number", pa.int64()), ("duplicate_event_ids", pa.int64())])
 _COUNTED = """
     SELECT hour_number, count(*) AS duplicate_event_ids FROM (
         SELECT hour_number, hour_number - lag(hour_number) OVER (PARTITION BY event_id ORDER BY hour_number) AS since
@@ -67,7 +67,7 @@ class ArrivalFile:
     hour_number: int | None = None
     #: Of stored ones: whether they are duplicates, which say what of.
     are_duplicates: bool = False
-    #: Whether it is looked for ids that come again in it or elsewhere; else only for those that others have.
+    #: Whether ids of it that come again, in it or in others, are looked for; else the others' are looked for in it.
     is_new: bool = False
     #: Whether rows that cannot be read are left out; else they are an error.
     may_be_damaged: bool = False
@@ -143,36 +143,41 @@ def find_duplicates(
     """
     decide = partial(decide_duplicates, ingested=ingested, lateness_hours=lateness_hours)
     search = _Search(folder, ingested, decide, DECIDED)
-    shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
+    shares = share_files(files, _size, _TASK_BYTES)
     if len(shares) <= 1:  # most hours: four tasks, one after the other, would take longer than what they do
         return [place(row["path"]) for row in run_tasks(spark, shares, search.whole, _WRITTEN)]
     return search.by_tasks(spark, shares)
 
 
 def count_repeated(
-    spark: SparkSession, files: Iterable[ArrivalFile], log_hours: HourRange, lateness_hours: int, folder: Path
-) -> Iterator[dict[str, Any]]:
-    """Rows of ``REPEATED``: how often ids come again in each of these log hours, at most ``lateness_hours`` after.
+    spark: SparkSession, files: Sequence[ArrivalFile], log_hours: HourRange, lateness_hours: int, folder: Path
+) -> Counter[int]:
+    """How often ids come again in each of these log hours, at most ``lateness_hours`` after; by the hours' numbers.
 
-    ``files`` are of these log hours and of those before, as far as the lateness reaches, of one source. Hours in which
-    none comes again have no row. ``folder`` as of ``find_duplicates``. Few files are read by this process.
+    ``files`` are of these log hours and of those before, as far as the lateness reaches, of one source. ``folder`` as
+    of ``find_duplicates``. What is no more than a task's share is read by this process.
     """
     count = partial(_counted, first_hour=log_hours.start.number, lateness_hours=lateness_hours)
-    search = _Search(folder, range(0), count, REPEATED)
-    shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
+    search = _Search(folder, range(0), count, _COUNTS)
+    shares = share_files(files, _size, _TASK_BYTES)
     if len(shares) <= 1:
-        paths = [place(row["path"]) for share in shares for row in search.whole(share)]
+        rows = work_on_files(spark, files, _size, _TASK_BYTES, search.whole, _WRITTEN)
+        paths = [place(row["path"]) for row in rows]
     else:
         paths = search.by_tasks(spark, shares)
     counts = Counter[int]()
     for path in paths:
         for row in read_table(key_of(path), filesystem=filesystem_of(path)).to_pylist():
             counts[row["hour_number"]] += row["duplicate_event_ids"]
-    return ({"hour_number": hour, "duplicate_event_ids": number} for hour, number in counts.items())
+    return counts
+
+
+def _size(file: ArrivalFile) -> int:
+    return file.size_bytes
 
 
 def _counted(candidates: Dataset, condition: str, **values: int) -> pa.Table:
-    return run_sql(_COUNTED.format(condition=condition, **values), candidates=candidates).cast(REPEATED)
+    return run_sql(_COUNTED.format(condition=condition, **values), candidates=candidates).cast(_COUNTS)
 
 
 def changed_hours(decided: Sequence[Path]) -> list[int]:

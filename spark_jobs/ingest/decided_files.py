@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from include.stored_rows import arrow_schema
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks
+from spark_jobs.ids.partitions import Numbers
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
 from spark_jobs.lines.columns import as_numpy, is_among, is_null, table_of
 from spark_jobs.lines.kept import is_quarantined
@@ -28,8 +29,6 @@ _SCHEMAS = {table: arrow_schema(table, table.column_names) for table in (CLICKS,
 _ADDED = ("source", "click_date", "click_hour", "first_log_date", "first_log_hour")
 _STAGED = [*dict.fromkeys(name for schema in _SCHEMAS.values() for name in schema.names if name not in _ADDED)]
 _WRITTEN = pa.schema([("table_name", pa.string()), *WRITTEN])
-
-Numbers = np.ndarray[Any, Any]
 
 
 def write_decided(
@@ -48,9 +47,9 @@ def write_decided(
         files = {table: TaskFiles(table, folder) for table, folder in folders.items()}
         for table, rows in decided_rows(file, decided, source, folders):
             for batch in rows.to_batches():
-                yield from _said(table, files[table].add(batch))
+                yield from _rows_written(table, files[table].add(batch))
         for table, of_table in files.items():
-            yield from _said(table, of_table.end())
+            yield from _rows_written(table, of_table.end())
 
     written: dict[Table, list[NewFile]] = {table: [] for table in folders}
     by_name = {table.name: table for table in folders}
@@ -60,7 +59,7 @@ def write_decided(
     return written
 
 
-def _said(table: Table, files: Iterable[NewFile]) -> Iterator[Mapping[str, Any]]:
+def _rows_written(table: Table, files: Iterable[NewFile]) -> Iterator[Mapping[str, Any]]:
     return ({"table_name": table.name, **vars(file)} for file in files)
 
 
@@ -82,13 +81,17 @@ def decided_rows(
                     first = first_hours[np.searchsorted(row_ids, of_rows[is_duplicate])]
                     yield table, _as_duplicates(arrivals.filter(pa.array(is_duplicate)), source, first)
                 else:
-                    rejected = arrivals.filter(is_quarantined(arrivals["reason"]))
-                    yield table, _as_declared(table, rejected, source)
+                    yield table, as_quarantined(arrivals.filter(is_quarantined(arrivals["reason"])), source)
 
 
 def as_clicks(arrivals: pa.Table, source: str) -> pa.Table:
     """One row per well-formed line, as ``clicks`` declares it, in their order."""
     return _as_declared(CLICKS, arrivals, source, **_click_hours(arrivals))
+
+
+def as_quarantined(arrivals: pa.Table, source: str) -> pa.Table:
+    """One row per rejected line, as ``quarantined_clicks`` declares it, in their order."""
+    return _as_declared(QUARANTINED_CLICKS, arrivals, source)
 
 
 def _as_duplicates(arrivals: pa.Table, source: str, first_hours: Numbers) -> pa.Table:

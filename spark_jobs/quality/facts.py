@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -88,8 +87,8 @@ def measure(
     choices = [has_log_hours(source.name, arguments.log_hours) for source in sources]
     choices.append(may_have_click_hours(CLICKS, click_hours))
     clicks, files = lake.read_with_files(CLICKS, *choices, leave_out_lost=True)
-    files_of_ids = [(source, _files_of_ids(lake, source, arguments.log_hours)) for source in sources]
-    is_open = open_log_hours(lake, streamed, chain(files, *(files for _, files in files_of_ids)))
+    files_of_ids = _files_of_ids(lake, sources, arguments.log_hours)
+    is_open = open_log_hours(lake, streamed, [*files, *files_of_ids])
     judged = judged_log_hours(touched.accounts, pipeline)
     every = sampling_interval(judged)
     queries = {
@@ -100,7 +99,7 @@ def measure(
         measured, duplicate_ids = in_parallel(
             lake.spark,
             partial(collected, lake.spark, queries),
-            lambda: list(_duplicate_ids(lake, files_of_ids, arguments.log_hours, is_open)),
+            lambda: list(_duplicate_ids(lake, sources, arguments.log_hours, files_of_ids, is_open)),
         )
         urls = url_facts(
             measured.pop("urls"), judged, sources, pipeline, partial(_some_urls, lake.spark, clicks, every)
@@ -128,25 +127,28 @@ def measure(
     )
 
 
-def _files_of_ids(lake: Lake, source: Source, log_hours: HourRange) -> list[DataFile]:
-    """Those of the source's clicks of these log hours, and of those before that may have the same ids."""
-    with_earlier = HourRange(log_hours.start.plus(-source.lateness_hours), log_hours.end)
-    return lake.data_files(CLICKS, has_log_hours(source.name, with_earlier))
+def _files_of_ids(lake: Lake, sources: Iterable[Source], log_hours: HourRange) -> list[DataFile]:
+    """Those of the sources' clicks of these log hours, and of those before that may have the same ids."""
+    start, end = log_hours.start, log_hours.end
+    choices = (has_log_hours(of.name, HourRange(start.plus(-of.lateness_hours), end)) for of in sources)
+    return lake.data_files(CLICKS, *choices)
 
 
 def _duplicate_ids(
     lake: Lake,
-    files_of_ids: Iterable[tuple[Source, Iterable[DataFile]]],
+    sources: Iterable[Source],
     log_hours: HourRange,
+    files: Iterable[DataFile],
     is_open: Mapping[str, Collection[Hour]],
 ) -> Iterator[dict[str, Any]]:
-    """What is in the lake's ``clicks`` though its id came before, whatever an ingest has decided."""
-    for source, files in files_of_ids:
-        closed = [file for file in files if file.log_hour not in is_open.get(source.name, ())]
+    """Facts on ids that are in ``clicks`` again, whatever an ingest has decided; ``files`` are of ``_files_of_ids``."""
+    closed = [file for file in files if file.log_hour not in is_open.get(file.partition["source"], ())]
+    for source in sources:
+        checked = [ArrivalFile.checked(file, log_hours) for file in closed if file.partition["source"] == source.name]
         with lake.scratch_folder("event ids") as folder, step(lake.spark, "event ids"):
-            checked = [ArrivalFile.checked(file, log_hours) for file in closed if file.is_whole]
-            for row in count_repeated(lake.spark, checked, log_hours, source.lateness_hours, folder):
-                yield {"source": source.name, **row}
+            counts = count_repeated(lake.spark, checked, log_hours, source.lateness_hours, folder)
+        for hour, number in counts.items():
+            yield {"source": source.name, "hour_number": hour, "duplicate_event_ids": number}
 
 
 def _some_urls(spark: SparkSession, clicks: DataFrame, every: int, log_hours: Collection[LogHour]) -> pa.Table:

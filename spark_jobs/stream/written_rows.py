@@ -19,10 +19,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.sources import Source
-from include.stored_rows import arrow_schema
 from include.tables import CLICKS, QUARANTINED_CLICKS
 from spark_jobs.ids.first_arrivals import LEFT, BatchIds, FirstArrivals
-from spark_jobs.ingest.decided_files import as_clicks
+from spark_jobs.ingest.decided_files import as_clicks, as_quarantined
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
 from spark_jobs.lines.columns import as_numpy, in_pieces, table_of
 from spark_jobs.lines.cut_lines import PIECE_BYTES
@@ -66,7 +65,6 @@ _RESULT = pa.schema(
 )
 #: Of so many log hours a task has files open at the same time.
 _MOST_OPEN_HOURS = 100
-_QUARANTINED = arrow_schema(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names)
 _GROUPED = ["file", "log_date", "log_hour", "reason", "click_hour"]
 
 
@@ -132,7 +130,7 @@ def rows_written(
         counted.append(_counted(arrivals, is_click))
         for piece in as_clicks(arrivals.filter(is_click), source.name).to_batches():
             yield "clicks", list(map(vars, of_clicks.add(piece)))
-        for piece in _as_quarantined(arrivals.filter(is_quarantined(arrivals["reason"])), source.name).to_batches():
+        for piece in as_quarantined(arrivals.filter(is_quarantined(arrivals["reason"])), source.name).to_batches():
             yield "quarantined", list(map(vars, of_quarantined.add(piece)))
         sampled.add(arrivals)
     if first:
@@ -165,11 +163,6 @@ def _read(rows: pa.Table) -> list[dict[str, Any]]:
         }
         for row in rows.select([*PLACE, "read"]).to_pylist()
     ]
-
-
-def _as_quarantined(arrivals: pa.Table, source: str) -> pa.Table:
-    columns = {name: arrivals[name] for name in _QUARANTINED.names if name != "source"}
-    return table_of(_QUARANTINED, columns | {"source": pa.array([source] * len(arrivals), pa.string())}, len(arrivals))
 
 
 def _counted(arrivals: pa.Table, is_click: pa.ChunkedArray) -> pa.Table:
