@@ -25,7 +25,7 @@ BOUNDED = {
         "backfill/compare.py _changes",
         "backfill/plan.py _landed",
         "backfill/undo.py _published_by_others",
-        "erasure/accounts.py _counted",
+        "erasure/accounts.py _first_hours",
         "aggregate/days.py _lacking",
         "engine/fact_frames.py _rows",
         "erasure/tables.py _add",
@@ -93,8 +93,8 @@ BOUNDED = {
         "quality/examples.py with_examples",
     ],
     "a piece of a file, or in a task a micro-batch's outcomes": [
+        "erasure/accounts.py _add",
         "erasure/joined.py _Marked.add",
-        "erasure/kept_rows.py _by_file",
         "erasure/kept_rows.py are_at",
         "erasure/matches.py Words.of_texts",
         "erasure/tables.py _names",
@@ -110,15 +110,9 @@ BOUNDED = {
     "countries": ["publish/releases.py _published_per_hour", "publish/releases.py bounded_day"],
 }
 
-#: Not bounded yet: issue 49.
-GROWING = {
-    "arrivals of a log hour whose files are gone": ["ingest/stored_arrivals.py _rows"],
-    "its lines that are no clicks": ["erasure/accounts.py _rows"],
-}
-
 
 def test_rows_that_a_job_takes_into_its_process_are_bounded() -> None:
-    listed = {place for places in (*BOUNDED.values(), *GROWING.values()) for place in places}
+    listed = {place for places in BOUNDED.values() for place in places}
     found = set(fetching_places())
     assert found - listed == set(), "write these rows by tasks or read them in batches, or say what bounds them"
     assert listed - found == set(), "these take no rows any more: take them off the list"

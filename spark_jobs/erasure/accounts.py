@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.hours import Hour, log_hour_of, log_hours_predicate
-from include.storage import Entry
-from include.stored_rows import of_log_hour
+from include.storage import Entry, filled_here
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, recounted, with_rewritten
+from spark_jobs.hours.arrivals_once import TABLE, arrivals_once
 from spark_jobs.hours.stream_batches import account_of
+from spark_jobs.lake.copied_files import rows_of
+from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.columns import as_numpy
-from spark_jobs.lines.repairs import are_at
+
+#: Of an arrival, what is counted.
+_COUNTED = pa.schema(
+    [
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("clicked_at", pa.timestamp("us", "UTC")),
+        ("is_out_of_order", pa.bool_()),
+        ("first_log_date", pa.date32()),
+        ("first_log_hour", pa.int32()),
+        ("reason", pa.string()),
+        ("replay_id", pa.string()),
+    ]
+)
+#: In the order in which a run writes them: of one that was killed an arrival is what the first one says.
+_TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
+Batch = dict[str, Any]
 
 
 def recount(lake: Lake, source: str, hours: Collection[Hour]) -> None:
@@ -53,38 +73,21 @@ def say_rewritten(lake: Lake, source: str, files: Mapping[Hour, Sequence[tuple[E
         lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source, known))
 
 
-Batch = dict[str, Any]
-
-
 def _counted(
     lake: Lake, source: str, hour: Hour, row: Mapping[str, Any] | None, batches: Sequence[Batch]
 ) -> tuple[HourAccount, list[tuple[Batch, HourAccount]]]:
     """The accounts of a log hour, and of its micro-batches, by the rows that the lake has, each arrival once.
 
-    Of an ingest that was killed an arrival may be in several tables, and is what the first one says. A row is of the
-    micro-batch that has its file, or partition, and line. What is of none, as files of several may be one row, or as
-    the batch had ingested it, is of the last one. In memory are the places of what is no click.
+    A row is of the micro-batch that has its file, or partition, and line. What is of none, as files of several may be
+    one row, or as the batch had ingested it, is of the last one.
     """
     of_hour = _account(row) if row is not None else HourAccount()
     of_batches = [(batch, _account(batch)) for batch in sorted(batches, key=lambda batch: batch["file"] is None)]
-    duplicates = _rows(lake, DUPLICATE_CLICKS, source, hour, "first_log_date", "first_log_hour")
-    quarantined = _rows(lake, QUARANTINED_CLICKS, source, hour, "reason")
-    columns = ("file", "line", "clicked_at", "is_out_of_order")
-    for batch in lake.open_table(CLICKS, columns, [of_log_hour(hour, source)]):
-        clicks = pa.Table.from_batches([batch])
-        duplicates, quarantined = _elsewhere(duplicates, clicks), _elsewhere(quarantined, clicks)
-        _add_clicks(of_hour, clicks, hour)
-        for account, part in _parted(clicks, of_batches):
-            _add_clicks(account, part, hour)
-    quarantined = _elsewhere(quarantined, duplicates)
-    for account, part in [(of_hour, quarantined), *_parted(quarantined, of_batches)]:
-        account.quarantined.update(
-            {each["values"]: each["counts"] for each in pc.value_counts(part["reason"]).to_pylist()}
-        )
-    of_hours = duplicates.group_by(["first_log_date", "first_log_hour"]).aggregate([([], "count_all")]).to_pylist()
-    of_hour.duplicates_of.update(
-        {str(Hour.of(each["first_log_date"], each["first_log_hour"])): each["count_all"] for each in of_hours}
-    )
+    with filled_here(lake.settings.scratch / f"sorted-{uuid4()}") as folder:
+        for arrivals in arrivals_once([_rows(lake, table, source, hour) for table in _TABLES], folder):
+            of_hour.duplicates_of.update(_first_hours(arrivals))
+            for account, part in [(of_hour, arrivals), *_parted(arrivals, of_batches)]:
+                _add(account, part, hour)
     of_hour.duplicates_of.update(account_of(batches).duplicates_of)
     for batch, account in of_batches:
         account.lines += account_of([batch]).duplicates_of.total()
@@ -116,8 +119,11 @@ def _parted(arrivals: pa.Table, batches: Sequence[tuple[Batch, HourAccount]]) ->
         yield account, arrivals
 
 
-def _add_clicks(account: HourAccount, clicks: pa.Table, hour: Hour) -> None:
+def _add(account: HourAccount, arrivals: pa.Table, hour: Hour) -> None:
+    """Count what are clicks, and what is quarantined."""
+    clicks = arrivals.filter(pc.equal(arrivals[TABLE], _TABLES.index(CLICKS)))
     is_late = pc.less(clicks["clicked_at"], pa.scalar(hour.start, clicks["clicked_at"].type))
+    reasons = pc.value_counts(arrivals["reason"].drop_null())
     bounds = pc.min_max(clicks["clicked_at"]).as_py()
     account.add(
         HourAccount(
@@ -126,13 +132,18 @@ def _add_clicks(account: HourAccount, clicks: pa.Table, hour: Hour) -> None:
             out_of_order=pc.sum(clicks["is_out_of_order"]).as_py() or 0,
             first_clicked_at=bounds["min"],
             last_clicked_at=bounds["max"],
+            quarantined=Counter({each["values"]: each["counts"] for each in reasons.to_pylist()}),
         )
     )
 
 
-def _rows(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -> pa.Table:
-    return lake.read_table(table, ("file", "line", *columns), of_log_hour(hour, source))
+def _first_hours(arrivals: pa.Table) -> dict[str, int]:
+    """Of duplicates, how many there are of each log hour that has the first."""
+    duplicates = arrivals.filter(pc.equal(arrivals[TABLE], _TABLES.index(DUPLICATE_CLICKS)))
+    hours = duplicates.group_by(["first_log_date", "first_log_hour"]).aggregate([([], "count_all")]).to_pylist()
+    return {str(Hour.of(each["first_log_date"], each["first_log_hour"])): each["count_all"] for each in hours}
 
 
-def _elsewhere(rows: pa.Table, others: pa.Table) -> pa.Table:
-    return rows.filter(pa.array(~are_at(rows, others))) if len(rows) and len(others) else rows
+def _rows(lake: Lake, table: Table, source: str, hour: Hour) -> Iterator[pa.RecordBatch]:
+    files = lake.data_files(table, has_log_hours(source, [hour]))
+    return (batch for file in files for batch in rows_of(file, _COUNTED))

@@ -17,7 +17,7 @@ from spark_jobs.lake.copied_files import rows_of
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.new_files import NewFile, files_of
-from spark_jobs.lines.columns import as_array, as_numpy
+from spark_jobs.lines.columns import as_numpy, by_text
 
 #: A file and a line of it.
 Place = tuple[str, int]
@@ -66,7 +66,7 @@ class Order:
         lines, moments = defaultdict[str, list[Any]](list), defaultdict[str, list[Any]](list)
         for piece in rows:
             line, moment = as_numpy(piece["line"]), as_numpy(piece["clicked_at"].cast(pa.int64()))
-            for file, of_file in _by_file(piece):
+            for file, of_file in by_text(piece["file"]):
                 lines[file].append(line[of_file])
                 moments[file].append(moment[of_file])
         self._flags = {
@@ -76,17 +76,10 @@ class Order:
     def flagged(self, rows: pa.Table) -> pa.Table:
         """Some of these rows by that order."""
         line, flags = as_numpy(rows["line"]), np.zeros(len(rows), bool)
-        for file, of_file in _by_file(rows):
+        for file, of_file in by_text(rows["file"]):
             known, known_flags = self._flags[file]
             flags[of_file] = known_flags[np.searchsorted(known, line[of_file])]
         return _with_column(rows, "is_out_of_order", pa.array(flags))
-
-
-def _by_file(rows: pa.Table) -> Iterator[tuple[str, Mask]]:
-    files = as_array(rows["file"]).dictionary_encode()
-    numbers = as_numpy(files.indices)
-    for number, file in enumerate(files.dictionary.to_pylist()):
-        yield file, numbers == number
 
 
 def _out_of_order(lines: Any, moments: Any) -> tuple[Any, Mask]:

@@ -331,7 +331,7 @@ class SourceIngest:
     def _stored_hour(self, hour: Hour, number: int) -> StoredHour:
         chosen = has_log_hours(self.source.name, [hour])
         tables = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES)
-        files = {table.name: [file.path for file in self.lake.data_files(table, chosen)] for table in tables}
+        files = {table.name: self.lake.data_files(table, chosen) for table in tables}
         return StoredHour(hour, number, files, self.withdrawn)
 
     @contextmanager

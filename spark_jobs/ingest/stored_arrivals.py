@@ -11,16 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
 
 from include.hours import Hour
-from include.storage import filesystem_of, key_of, place
-from include.stored_rows import arrow_schema
+from include.storage import filled_here, place
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -30,13 +29,14 @@ from include.tables import (
     Table,
 )
 from spark_jobs.engine.worker_tasks import run_tasks, write_scratch
+from spark_jobs.hours.arrivals_once import arrivals_once
+from spark_jobs.lake.copied_files import rows_of
+from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lines.arrivals import ARRIVALS, LINE_BITS, LineParser, out_of_order
-from spark_jobs.lines.columns import table_of
+from spark_jobs.lines.columns import in_pieces, table_of
+from spark_jobs.lines.cut_lines import PIECE_BYTES
 from spark_jobs.lines.read_lines import LINES
-from spark_jobs.lines.repairs import are_at
 
-#: In this order: of an ingest or a replay that was killed an arrival may be in several, and is what the first one says.
-_TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 _STAGED = pa.schema([("staged", pa.string())])
 
 
@@ -49,7 +49,7 @@ class StoredHour:
 
     hour: Hour
     number: int
-    files: dict[str, list[Path]]
+    files: dict[str, list[DataFile]]
     withdrawn: str | None = None
 
 
@@ -65,59 +65,61 @@ def stage_stored(
     """
 
     def stage(hour: StoredHour) -> Iterator[dict[str, Any]]:
-        yield {"staged": str(write_scratch(folder, ARRIVALS, [stored_arrivals(hour, parser, reasons)]))}
+        with filled_here(folder / f"sorted-{uuid4()}") as here:
+            arrivals = stored_arrivals(hour, parser, reasons, here)
+            yield {"staged": str(write_scratch(folder, ARRIVALS, in_pieces(arrivals, PIECE_BYTES)))}
 
     return [place(row["staged"]) for row in run_tasks(spark, hours, stage, _STAGED)]
 
 
-def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str]) -> pa.Table:
-    """The arrivals of a log hour, in the order of their places."""
-    clicks, duplicates, quarantined = (_rows(hour, table) for table in _TABLES)
-    well_formed = pa.concat_tables([clicks, _elsewhere(duplicates, clicks)])
-    recovered = ARRIVALS.empty_table()
-    if hour.withdrawn is not None:
-        is_withdrawn = pc.fill_null(pc.equal(well_formed["replay_id"], hour.withdrawn), False)
-        lines = _rows(hour, REPLAYED_LINES, [("replay_id", "=", hour.withdrawn)])
-        again = lines.filter(pa.array(are_at(lines, well_formed.filter(is_withdrawn))))
-        well_formed = _elsewhere(well_formed, again)
-        no_replay = pa.nulls(len(again), pa.string())
-        again = again.set_column(ARRIVALS.get_field_index("replay_id"), ARRIVALS.field("replay_id"), no_replay)
-        quarantined = pa.concat_tables([again, _elsewhere(quarantined, again)])
-    quarantined = _elsewhere(quarantined, well_formed)
+def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str], folder: Path) -> Iterator[pa.Table]:
+    """The arrivals of a log hour, in the order of their places, in tables of ``ARRIVALS``; some wait in the folder.
+
+    A place has what the first of ``clicks``, ``duplicate_clicks``, the lines that are clicks by now, and
+    ``quarantined_clicks`` says of it.
+    """
+    clicks, duplicates, quarantined = (_rows(hour, table) for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS))
     if hour.withdrawn is None:
-        recovered = _recovered(hour, quarantined, parser, reasons)
-    arrivals = pa.concat_tables([well_formed, recovered, _elsewhere(quarantined, recovered)])
-    arrivals = arrivals.sort_by([("file", "ascending"), ("line", "ascending")])
-    ids = pa.array((hour.number << LINE_BITS) | np.arange(len(arrivals), dtype=np.int64))
-    arrivals = arrivals.set_column(ARRIVALS.get_field_index("row_id"), "row_id", ids)
-    lines = arrivals.append_column("hour", pa.array(np.full(len(arrivals), hour.hour.number)))
-    return arrivals.set_column(
-        ARRIVALS.get_field_index("is_out_of_order"), "is_out_of_order", out_of_order(lines, arrivals, {})
-    )
+        stored = arrivals_once([clicks, duplicates, _recovered(hour, parser, reasons), quarantined], folder)
+    else:
+        again = _lines_of(hour, hour.withdrawn)
+        stored = arrivals_once([clicks, duplicates, quarantined], folder, again, hour.withdrawn)
+    latest: dict[tuple[str, int], int] = {}
+    row_id = hour.number << LINE_BITS
+    for rows in stored:
+        arrivals = rows.select(ARRIVALS.names)
+        lines = arrivals.append_column("hour", pa.array(np.full(len(rows), hour.hour.number)))
+        columns = dict(zip(arrivals.column_names, arrivals.columns, strict=True))
+        columns["row_id"] = pa.array(np.arange(row_id, row_id + len(rows)))
+        columns["is_out_of_order"] = out_of_order(lines, arrivals, latest)
+        row_id += len(rows)
+        yield table_of(ARRIVALS, columns, len(rows))
 
 
-def _rows(hour: StoredHour, table: Table, where: list[tuple[str, str, str]] | None = None) -> pa.Table:
-    """The rows of a table as ``ARRIVALS``; what arrivals have not is left out, what the files have not is null."""
-    names = [name for name in ARRIVALS.names if name in table.column_names]
-    tables = [arrow_schema(table, names).empty_table()]
-    for path in hour.files[table.name]:
-        rows = read_table(key_of(path), filesystem=filesystem_of(path), partitioning=None, filters=where)
-        tables.append(rows.select([name for name in names if name in rows.column_names]))
-    rows = pa.concat_tables(tables, promote_options="permissive")
-    columns = {name: rows[name].cast(ARRIVALS.field(name).type) for name in names}
-    day = pa.array([hour.hour.day] * len(rows), pa.date32())
-    return table_of(ARRIVALS, columns | {"log_date": day, "log_hour": [hour.hour.hour] * len(rows)}, len(rows))
+def _rows(hour: StoredHour, table: Table) -> Iterator[pa.RecordBatch]:
+    """The rows of a table as ``ARRIVALS``; columns that arrivals have not are left out."""
+    return (batch for file in hour.files[table.name] for batch in rows_of(file, ARRIVALS))
 
 
-def _elsewhere(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows that are at no place of the others."""
-    return rows.filter(pa.array(~are_at(rows, others)))
+def _lines_of(hour: StoredHour, replay_id: str) -> Iterator[pa.RecordBatch]:
+    """The lines that a replay has recovered, as if it had not."""
+    number = ARRIVALS.get_field_index("replay_id")
+    for batch in _rows(hour, REPLAYED_LINES):
+        its = batch.filter(pc.equal(batch["replay_id"], replay_id))
+        yield its.set_column(number, ARRIVALS.field(number), pa.nulls(len(its), pa.string()))
 
 
-def _recovered(hour: StoredHour, quarantined: pa.Table, parser: LineParser, reasons: Sequence[str]) -> pa.Table:
+def _recovered(hour: StoredHour, parser: LineParser, reasons: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The quarantined lines that are clicks by now."""
     if not parser.source.keep_raw:
         parser = replace(parser, lookups=replace(parser.lookups, derives_visitors=False))
+    quarantined = map(pa.Table.from_batches, ([batch] for batch in _rows(hour, QUARANTINED_CLICKS)))
+    for parsed in parser.arrivals(_whole_lines(rows, hour.hour, reasons) for rows in quarantined):
+        yield from parsed.filter(pc.is_null(parsed["reason"])).to_batches()
+
+
+def _whole_lines(quarantined: pa.Table, hour: Hour, reasons: Sequence[str]) -> pa.Table:
+    """The lines of these reasons whose texts are what they were, as ``LINES``."""
     values = quarantined["raw"].cast(pa.binary())
     # A text that is masked may have another length; one that was removed for its age has none.
     is_uncut = pc.and_(pc.less_equal(quarantined["bytes"], MAX_RAW_CHARACTERS), pc.not_equal(quarantined["raw"], ""))
@@ -126,15 +128,7 @@ def _recovered(hour: StoredHour, quarantined: pa.Table, parser: LineParser, reas
     is_whole = pc.and_(is_uncut, pc.not_equal(quarantined["reason"], "not_utf8"))
     is_asked = pc.is_in(quarantined["reason"], pa.array(reasons)) if reasons else pa.scalar(True)
     asked = quarantined.append_column("value", values).filter(pc.and_(is_whole, is_asked))
-    lines = table_of(
-        LINES,
-        {name: asked[name] for name in ("value", "bytes", "file", "line")}
-        | {
-            "hour": pa.array(np.full(len(asked), hour.hour.number, np.int32)),
-            "row_id": pa.array(np.zeros(len(asked), np.int64)),
-        },
-        len(asked),
-    )
-    tables = [ARRIVALS.empty_table(), *parser.arrivals([lines])]
-    parsed = pa.concat_tables(tables)
-    return parsed.filter(pc.is_null(parsed["reason"]))
+    columns = {name: asked[name] for name in ("value", "bytes", "file", "line")}
+    columns["hour"] = pa.array(np.full(len(asked), hour.number, np.int32))
+    columns["row_id"] = pa.array(np.zeros(len(asked), np.int64))
+    return table_of(LINES, columns, len(asked))

@@ -44,6 +44,14 @@ def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], An
     return pa.array(map(function, encoded.dictionary.to_pylist()), type_).take(encoded.indices)
 
 
+def by_text(texts: pa.ChunkedArray | pa.Array) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Each distinct text, and where it is."""
+    encoded = as_array(texts).dictionary_encode()
+    numbers = as_numpy(encoded.indices)
+    for number, text in enumerate(encoded.dictionary.to_pylist()):
+        yield text, numbers == number
+
+
 def is_among(values: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Whether each value is one of the others, which are in order."""
     if not len(others):

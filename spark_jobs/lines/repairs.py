@@ -6,6 +6,7 @@ none of the replay's.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,18 +17,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.parquet import read_table
+from pyarrow.parquet import ParquetFile
 
 from include.sources import Source
 from include.storage import filesystem_of, key_of
-from spark_jobs.lines.columns import as_numpy, table_of
+from spark_jobs.lines.columns import as_numpy, by_text, is_null
 from spark_jobs.lines.masked_addresses import line_mask
 from spark_jobs.lines.rules import RuleError, repaired_texts, texts_where_possible
 
-#: Where a line is in its log hour.
-_AT = pa.schema([("file", pa.string()), ("line", pa.int64())])
-#: And what it is; null: whatever it is.
-_KNOWN = _AT.append(pa.field("digest", pa.int64()))
+_Array = np.ndarray[Any, Any]
+#: Rows that are read of a file at a time.
+_BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,58 @@ class Places:
     are_recorded: bool
     reasons: tuple[str, ...] = ()
 
-    def read(self) -> pa.Table:
-        """``file``, ``line`` and ``digest`` of each."""
+    def read(self) -> Iterator[pa.Table]:
+        """``file``, ``line`` and ``digest`` of each; null where it may be any line."""
+        wanted = [self.replay.id] if self.are_recorded else list(self.reasons)
         named = "replay_id" if self.are_recorded else "reason"
-        wanted = [self.replay.id] if self.are_recorded else self.reasons
-        where = [(named, "in", list(wanted))] if wanted else None
-        known = _KNOWN.names if self.are_recorded else _AT.names
-        rows = read_table(
-            key_of(self.path), columns=[*known, named], filters=where, filesystem=filesystem_of(self.path)
-        )
-        return table_of(_KNOWN, {name: rows[name].cast(_KNOWN.field(name).type) for name in known}, len(rows))
+        names = ["file", "line", named, *(["digest"] if self.are_recorded else [])]
+        with ParquetFile(key_of(self.path), filesystem=filesystem_of(self.path)) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+                rows = pa.Table.from_batches([batch])
+                if wanted:
+                    rows = rows.filter(pc.is_in(rows[named], pa.array(wanted)))
+                digest = rows["digest"] if self.are_recorded else pa.nulls(len(rows), pa.int64())
+                yield pa.table({"file": rows["file"], "line": rows["line"], "digest": digest})
+
+
+class RecoveredLines:
+    """The lines of a log hour that one replay recovers: 17 bytes of each are in memory."""
+
+    def __init__(self, parts: Iterable[Places]) -> None:
+        pieces = defaultdict[str, list[tuple[_Array, ...]]](list)
+        for part in parts:
+            for rows in part.read():
+                columns = (rows["line"], rows["digest"].fill_null(0))
+                values = (*map(as_numpy, columns), is_null(rows["digest"]))
+                for file, its in by_text(rows["file"]):
+                    pieces[file].append(tuple(column[its] for column in values))
+        self._of_file = {file: _in_order(pieces.pop(file)) for file in [*pieces]}
+
+    def has(self, lines: pa.Table, digests: _Array | None = None) -> _Array:
+        """Whether each line is at the place of one of them; with ``digests``, and is what was there."""
+        result = np.zeros(len(lines), bool)
+        line = as_numpy(lines["line"])
+        for file, its in by_text(lines["file"]):
+            if file in self._of_file:
+                known, known_digests, is_any = self._of_file[file]
+                at = np.flatnonzero(its)
+                first, end = (np.searchsorted(known, line[at], side) for side in ("left", "right"))
+                # Mostly one: two if another line was in its place.
+                for nth in range((end - first).max(initial=0)):
+                    among = np.flatnonzero(first + nth < end)
+                    place = (first + nth)[among]
+                    is_it = (
+                        is_any[place] | (known_digests[place] == digests[at[among]]) if digests is not None else True
+                    )
+                    result[at[among]] |= is_it
+        return result
+
+
+def _in_order(pieces: Sequence[tuple[_Array, ...]]) -> tuple[_Array, ...]:
+    """The columns of the pieces, the first one ascending."""
+    columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return tuple(column[order] for column in columns)
 
 
 #: Parses lines of ``LINES``.
@@ -78,7 +120,7 @@ class Repairs:
 
     places: tuple[Places, ...] = ()
     warnings: list[str] = field(default_factory=list, compare=False)
-    _read: dict[int, list[tuple[Replay, pa.Table]]] = field(default_factory=dict, compare=False)
+    _read: dict[int, list[tuple[Replay, RecoveredLines]]] = field(default_factory=dict, compare=False)
 
     def applied(self, lines: pa.Table, parsed: pa.Table, source: Source, parse: Parse) -> pa.Table:
         """The parsed lines, repaired where a replay's rule does so.
@@ -93,11 +135,11 @@ class Repairs:
         digests = np.zeros(len(parsed), np.int64)
         hours = as_numpy(lines["hour"])
         for hour in np.unique(hours) if self.places else ():
-            for replay, places in self._of_hour(int(hour)):
-                at = np.flatnonzero((hours == hour) & (mark < 0) & are_at(lines, places))
+            for replay, known in self._of_hour(int(hour)):
+                at = np.flatnonzero((hours == hour) & (mark < 0) & known.has(lines))
                 digests[at] = line_digests(lines["value"].take(pa.array(at)), source)
                 is_its = np.zeros(len(parsed), bool)
-                is_its[at] = _are_known(lines.take(pa.array(at)), digests[at], places)
+                is_its[at] = known.has(lines.take(pa.array(at)), digests[at])
                 is_click = as_numpy(pc.is_null(parsed["reason"]))
                 mark[is_its & is_click] = len(ids)
                 broken = np.flatnonzero(is_its & ~is_click)
@@ -115,7 +157,7 @@ class Repairs:
             parsed = parsed.append_column(name, column)
         return parsed
 
-    def _of_hour(self, hour: int) -> list[tuple[Replay, pa.Table]]:
+    def _of_hour(self, hour: int) -> list[tuple[Replay, RecoveredLines]]:
         if hour not in self._read:
             self._read.clear()  # the lines come hour by hour
             self._read[hour] = list(_by_replay(part for part in self.places if part.hour_number == hour))
@@ -133,14 +175,14 @@ class Repairs:
             return texts_where_possible(replay.rule, lines)
 
 
-def _by_replay(places: Iterable[Places]) -> Iterator[tuple[Replay, pa.Table]]:
-    tables_of_replay: dict[Replay, list[pa.Table]] = {}
+def _by_replay(places: Iterable[Places]) -> Iterator[tuple[Replay, RecoveredLines]]:
+    parts: dict[Replay, list[Places]] = {}
     for part in places:
-        tables_of_replay.setdefault(part.replay, []).append(part.read())
-    return ((replay, pa.concat_tables(tables)) for replay, tables in tables_of_replay.items())
+        parts.setdefault(part.replay, []).append(part)
+    return ((replay, RecoveredLines(its)) for replay, its in parts.items())
 
 
-def line_digests(values: pa.ChunkedArray, source: Source) -> np.ndarray[Any, Any]:
+def line_digests(values: pa.ChunkedArray, source: Source) -> _Array:
     """A digest of each line, which does not tell the addresses in it, and is the same of the line as it is kept."""
     mask = line_mask(source)
     texts = (mask(_without_end(value).decode("utf-8", "replace")) for value in values.to_pylist())
@@ -148,32 +190,14 @@ def line_digests(values: pa.ChunkedArray, source: Source) -> np.ndarray[Any, Any
     return np.array([int.from_bytes(digest, "big", signed=True) for digest in digests], np.int64)
 
 
-def _are_known(lines: pa.Table, digests: np.ndarray[Any, Any], places: pa.Table) -> np.ndarray[Any, Any]:
-    """Whether each line is what was at its place."""
-    of_lines = pa.table([lines["file"], lines["line"], pa.array(digests)], _KNOWN)
-    whatever = places.filter(pc.is_null(places["digest"]))
-    known = are_at(of_lines, places, _KNOWN.names)
-    known |= are_at(of_lines, whatever)
-    return known
-
-
-def are_at(lines: pa.Table, places: pa.Table, by: Sequence[str] = _AT.names) -> np.ndarray[Any, Any]:
-    """Whether each line is at one of the places; both are told by ``file`` and ``line``."""
-    looked_at = lines.select(list(by)).append_column("number", pa.array(np.arange(len(lines))))
-    numbers = looked_at.join(places.select(list(by)), list(by), join_type="left semi")["number"]
-    result = np.zeros(len(lines), bool)
-    result[as_numpy(numbers)] = True
-    return result
-
-
 def _repaired(
     lines: pa.Table,
     parsed: pa.Table,
-    broken: np.ndarray[Any, Any],
+    broken: _Array,
     source: str,
     texts_of: Callable[[pa.Table], pa.StringArray],
     parse: Parse,
-) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+) -> tuple[pa.Table, _Array]:
     """The parsed lines, those of the broken ones repaired that are clicks by the rule; and which these are."""
     values = [_without_end(value) for value in lines["value"].take(pa.array(broken)).to_pylist()]
     # Of a line that is too long to be kept whole there is only the beginning.
@@ -199,7 +223,7 @@ def _without_end(value: bytes) -> bytes:
     return value.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _seen_by_rule(raw: Sequence[str], source: str, parsed: pa.Table, broken: np.ndarray[Any, Any]) -> pa.Table:
+def _seen_by_rule(raw: Sequence[str], source: str, parsed: pa.Table, broken: _Array) -> pa.Table:
     """What a rule sees of these lines; and, for whoever is told that it fails, where they are."""
     lines = parsed.select(["reason", "log_date", "log_hour", "file", "line"]).take(pa.array(broken))
     return lines.append_column("raw", pa.array(raw, pa.string())).append_column(

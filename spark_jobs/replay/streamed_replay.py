@@ -73,9 +73,9 @@ class StreamedReplay:
             repairs=repairs_of(self.lake, self.source.name, hours, self.asked),
         )
         quarantined = [
-            StoredHour(hour, number, {CLICKS.name: [], DUPLICATE_CLICKS.name: [], QUARANTINED_CLICKS.name: paths})
+            StoredHour(hour, number, {CLICKS.name: [], DUPLICATE_CLICKS.name: [], QUARANTINED_CLICKS.name: files})
             for number, hour in enumerate(hours)
-            for paths in [[file.path for file in self.lake.data_files(QUARANTINED_CLICKS, self._of([hour]))]]
+            for files in [self.lake.data_files(QUARANTINED_CLICKS, self._of([hour]))]
         ]
         with self.lake.scratch_folder("quarantined lines") as folder:
             try:

@@ -15,7 +15,8 @@ from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES
 from include.visitor_keys import VisitorKeys
 from spark_jobs.ingest.stored_arrivals import StoredHour, stored_arrivals
-from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lake.data_files import DataFile
+from spark_jobs.lines.arrivals import ARRIVALS, LineParser
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.masked_addresses import address_mask
 from spark_jobs.lines.read_lines import LINES
@@ -26,11 +27,12 @@ HOUR = Hour.parse("2026-03-01T05")
 WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url", event_id="event_id"))
 
 
-def _file(folder: Path, name: str, rows: list[dict[str, Any]], *, nullable: bool = True) -> Path:
+def _file(folder: Path, name: str, rows: list[dict[str, Any]], *, nullable: bool = True) -> DataFile:
     table = pa.Table.from_pylist(rows)
     table = table.cast(pa.schema([field.with_nullable(nullable) for field in table.schema]))
     pq.write_table(table, folder / name)
-    return folder / name
+    log_hour = {"source": "web", "log_date": HOUR.day, "log_hour": HOUR.hour}
+    return DataFile(folder, name, 0, log_hour, HOUR.end, len(rows))
 
 
 def _click(line: int, event_id: str, minute: int) -> dict[str, Any]:
@@ -50,15 +52,19 @@ def _line(event_id: str, minute: int) -> bytes:
 
 
 def _arrivals(
-    files: dict[str, list[Path]], *reasons: str, source: Source = WEB, lookups: Lookups | None = None
+    folder: Path, files: dict[str, list[DataFile]], *reasons: str, source: Source = WEB, lookups: Lookups | None = None
 ) -> list[dict[str, Any]]:
     files = {table.name: files.get(table.name, []) for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)}
     places = tuple(
-        Places(path, HOUR.number, Replay("r"), are_recorded=False, reasons=reasons)
-        for path in files[QUARANTINED_CLICKS.name]
+        Places(file.path, HOUR.number, Replay("r"), are_recorded=False, reasons=reasons)
+        for file in files[QUARANTINED_CLICKS.name]
     )
     parser = LineParser(source, (), lookups or Lookups(), Repairs(places))
-    return stored_arrivals(StoredHour(HOUR, 1, files), parser, reasons).to_pylist()
+    return _stored(StoredHour(HOUR, 1, files), parser, folder, *reasons).to_pylist()
+
+
+def _stored(hour: StoredHour, parser: LineParser, folder: Path, *reasons: str) -> pa.Table:
+    return pa.concat_tables([ARRIVALS.empty_table(), *stored_arrivals(hour, parser, reasons, folder)])
 
 
 def test_quarantined_lines_are_parsed_again_among_the_stored_ones(tmp_path: Path) -> None:
@@ -69,6 +75,7 @@ def test_quarantined_lines_are_parsed_again_among_the_stored_ones(tmp_path: Path
     more = [_rejected(6, _line("q6", 50), "bad_time"), _rejected(7, b"nonsense", "missing_url")]
     quarantined = [_file(tmp_path, "q1", [whole, cut]), _file(tmp_path, "q2", more, nullable=False)]
     found = _arrivals(
+        tmp_path,
         {CLICKS.name: [clicks], DUPLICATE_CLICKS.name: [duplicates], QUARANTINED_CLICKS.name: quarantined},
         "missing_url",
     )
@@ -89,19 +96,20 @@ def test_an_arrival_in_several_tables_is_one(tmp_path: Path) -> None:
     """As a replay leaves it that was killed."""
     rejected = [_rejected(1, _line("e1", 1), "missing_url"), _rejected(2, _line("e2", 2), "missing_url")]
     found = _arrivals(
+        tmp_path,
         {
             CLICKS.name: [_file(tmp_path, "c", [_click(1, "e1", 1)])],
             DUPLICATE_CLICKS.name: [_file(tmp_path, "d", [_click(1, "e1", 1), _click(2, "e2", 2)])],
             QUARANTINED_CLICKS.name: [_file(tmp_path, "q", rejected)],
-        }
+        },
     )
     assert [(row["line"], row["event_id"], row["country_code"]) for row in found] == [(1, "e1", "DE"), (2, "e2", "DE")]
 
 
 def test_an_hour_with_nothing_to_parse_again_and_one_with_nothing_at_all(tmp_path: Path) -> None:
     cut = _file(tmp_path, "q", [_rejected(1, b"x", "not_json", length=99)])
-    assert [row["reason"] for row in _arrivals({QUARANTINED_CLICKS.name: [cut]})] == ["not_json"]
-    assert _arrivals({}) == []
+    assert [row["reason"] for row in _arrivals(tmp_path, {QUARANTINED_CLICKS.name: [cut]})] == ["not_json"]
+    assert _arrivals(tmp_path, {}) == []
 
 
 def test_a_masked_line_has_its_country_and_no_visitor_unless_texts_are_kept(tmp_path: Path) -> None:
@@ -111,11 +119,11 @@ def test_a_masked_line_has_its_country_and_no_visitor_unless_texts_are_kept(tmp_
     lookups = Lookups(VisitorKeys(tmp_path / "secrets" / "visitor_keys"))
     fields = LineFields(time="ts", url="url", client_address="ip", user_agent="agent")
     masked = Source(name="web", format="json", fields=fields)
-    (click_of_network, removed) = _arrivals(files, source=masked, lookups=lookups)
+    (click_of_network, removed) = _arrivals(tmp_path, files, source=masked, lookups=lookups)
     assert (click_of_network["reason"], click_of_network["country_code"]) == (None, "GB")
     assert click_of_network["visitor_id"] is None
     assert removed["reason"] == "missing_url"
-    (kept, _) = _arrivals(files, source=masked.model_copy(update={"keep_raw": True}), lookups=lookups)
+    (kept, _) = _arrivals(tmp_path, files, source=masked.model_copy(update={"keep_raw": True}), lookups=lookups)
     assert kept["visitor_id"] is not None
 
 
@@ -133,7 +141,7 @@ def test_what_a_withdrawn_replay_has_recovered_is_quarantined_again(tmp_path: Pa
         QUARANTINED_CLICKS.name: [_file(tmp_path, "q", [_rejected(6, b"nonsense", "not_json")])],
         REPLAYED_LINES.name: [_file(tmp_path, "l", replayed)],
     }
-    found = stored_arrivals(StoredHour(HOUR, 1, files, withdrawn="r"), LineParser(WEB, (), Lookups()), ())
+    found = _stored(StoredHour(HOUR, 1, files, withdrawn="r"), LineParser(WEB, (), Lookups()), tmp_path)
     said = [(row["line"], row["reason"], row["replay_id"]) for row in found.to_pylist()]
     assert said == [
         (1, None, None),
@@ -166,7 +174,7 @@ def _replayed(folder: Path, source: Source, rule: str, lines: pa.Table) -> Repai
     rows = [
         {"file": "a", "line": number, "replay_id": "r", "digest": digest} for number, digest in enumerate(digests, 1)
     ]
-    path = _file(folder, "l", rows)
+    path = _file(folder, "l", rows).path
     return Repairs((Places(path, HOUR.number, Replay("r", rule), are_recorded=True),))
 
 
