@@ -60,7 +60,7 @@ compose-env: ## make the passwords and keys that docker-compose.yml needs, in .e
 	@$(PYTHON) -m ops.compose_env
 
 test-faults: setup ## kill streams and jobs at many random moments (CLICKMILL_FAULT_ROUNDS=24)
-	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests
+	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -o faulthandler_timeout=0 -m faults tests
 
 bench: setup ## measure the pipeline on this machine
 	@$(VENV) -m benchmarks.bench

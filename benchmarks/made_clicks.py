@@ -21,9 +21,8 @@ from include.duckdb_sql import closed_connection
 from include.hours import Hour
 from include.landing import SUCCESS, hour_folder
 
-#: Of what source they are, and what is done with them, in order.
+#: Of what source they are.
 SOURCE = "web"
-JOBS = ("ingest", "aggregate", "validate", "publish")
 #: What URLs there are: pages, Zipf-distributed; one for each click; the same of 2 KiB.
 URLS = {
     "pages": "'page-' || exp((a // 2048) / 9007199254740992.0 * ln(5001))::INTEGER",

@@ -25,7 +25,7 @@ from rich.table import Table
 from benchmarks import picture
 from benchmarks.figures import record
 from benchmarks.job_runs import run_job
-from benchmarks.made_clicks import JOBS, SOURCE, MadeHour, land_hours
+from benchmarks.made_clicks import SOURCE, MadeHour, land_hours
 from benchmarks.picture import Chart, first, second
 from benchmarks.timing import console, seconds
 from include.command import described_parser, exit_with
@@ -35,6 +35,7 @@ from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 from ops.home import Home
 from spark_jobs.retention import job as retention_job
 from tests.support.spark_server import SparkServer, started
+from tests.support.temporary_lake import JOBS
 
 PICTURE = REPOSITORY / "docs" / "images" / "many_clicks.svg"
 START = Hour.parse("2026-03-01T00")

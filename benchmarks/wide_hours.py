@@ -14,10 +14,11 @@ from rich.table import Table
 
 from benchmarks.bench import START
 from benchmarks.job_runs import JobRun, run_job
-from benchmarks.made_clicks import JOBS, SOURCE, URLS, land_hours
+from benchmarks.made_clicks import SOURCE, URLS, land_hours
 from benchmarks.timing import console
 from include.command import described_parser, exit_with
 from tests.support.spark_server import SparkServer, started
+from tests.support.temporary_lake import JOBS
 
 
 def run_jobs(clicks: int, hours: int, urls: str, jobs: Sequence[str]) -> dict[str, JobRun]:
