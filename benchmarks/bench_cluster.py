@@ -1,64 +1,71 @@
-"""Measure one and two workers, of a core each, on the same work: ingest and count, data in S3.
+"""Measure one and two workers, of a core each, on the same work: all four jobs of a log hour, data in S3.
 
-Two clusters are up, and work in turn, several rounds; the ratio of medians is what to quote. All is on this machine,
-the S3 server and the Spark servers too, so two workers gain less here than on machines of their own.
-Sizes: ``BENCH_CLICKS`` (500,000), ``BENCH_ROUNDS`` (5).
+Two clusters are up, and work in turn, several rounds after one that warms them up; the ratio of medians is what to
+quote. All is on this machine, the S3 server and the Spark servers too, so two workers gain less here than on machines
+of their own.
 """
 
 from __future__ import annotations
 
-import os
-import statistics
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import Any
 
 import httpx
+import psutil
 import pytest
+from rich.table import Table
 
-from benchmarks.bench import START, make_landing
-from benchmarks.timing import console, seconds
-from include.hours import HourRange
-from include.job_arguments import JobArguments
-from include.settings import Settings
+from benchmarks.bench import START
+from benchmarks.job_runs import JobRun, run_job
+from benchmarks.made_clicks import SOURCE, URLS, land_hours
+from benchmarks.timing import console
+from include.command import described_parser, exit_with
 from include.storage import place
-from ops.home import Home, load_secrets
+from ops.home import Home
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.s3_server import S3Server, s3_server
-from tests.support.spark_cluster import spark_cluster
-from tests.support.spark_server import SparkServer, open_session, started
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.spark_server import SparkServer, started
+from tests.support.temporary_lake import JOBS
 
 HOURS = 4
 
 
 @dataclass
 class Workers:
-    """A cluster, its Spark server and lake, and what it took each round."""
+    """A cluster, its Spark server and lake, and what each job took, a run a round."""
 
+    cluster: SparkCluster
     server: SparkServer
-    spark: SparkSession
-    settings: Settings
-    took: dict[str, list[float]] = field(default_factory=dict)
+    runs: dict[str, list[JobRun]] = field(default_factory=lambda: defaultdict(list))
+    #: Bytes that shuffles wrote, in the last round.
     shuffled: dict[str, int] = field(default_factory=dict)
 
-    def run(self, *, is_counted: bool) -> None:
-        """Ingest and aggregate once."""
-        from spark_jobs.aggregate.job import aggregate
-        from spark_jobs.ingest.job import ingest
+    def land(self, clicks: int, urls: str) -> None:
+        """Land so many clicks."""
+        with tempfile.TemporaryDirectory(prefix="cm-bench-") as folder:
+            land_hours(Path(folder), START, [clicks // HOURS // 100 * 100] * HOURS, urls)
+            # A folder's _SUCCESS is the last of its names.
+            for file in sorted(file for file in Path(folder).rglob("*") if file.is_file()):
+                (self.server.home.landing / file.relative_to(folder)).write_bytes(file.read_bytes())
 
-        arguments = JobArguments("web", HourRange(START, START.plus(HOURS)))
-        for job in (ingest, aggregate):
-            name, before = f"{job.__name__}_clicks", self._shuffled()
-            took = seconds(lambda: job(self.spark, self.settings, arguments))  # noqa: B023 - called at once
-            if is_counted:
-                self.took.setdefault(name, []).append(took)
-                self.shuffled[name] = self._shuffled() - before
+    def run(self) -> None:
+        """Run all jobs once."""
+        span = ["--source", SOURCE, "--from", str(START), "--to", str(START.plus(HOURS))]
+        home, workers = self.server.home, [psutil.Process(worker.pid) for worker in self.cluster.workers]
+        variables = {"CLICKMILL_DATA": str(home.data_folder), "CLICKMILL_LOCKS_DATABASE": str(home.locks_database)}
+        for job in JOBS:
+            before = self._shuffled()
+            run = run_job([job, *span], home.path, self.server.remote, workers, **variables)
+            assert run.exit_code == 0, f"{job}: exit code {run.exit_code}"
+            self.runs[job].append(run)
+            self.shuffled[job] = self._shuffled() - before
 
     def _shuffled(self) -> int:
         address = f"http://127.0.0.1:{self.server.ports.spark_ui}/api/v1/applications"
@@ -78,18 +85,16 @@ def workers(number: int, folder: Path, s3: S3Server, postgres: PostgresServer) -
     ):
         environment.setenv("CLICKMILL_SPARK_MASTER", cluster.master)
         home = Home(folder / name, place(s3.make_bucket(name)) / "clickmill", postgres.make_database(name))
-        server = SparkServer.of(home)
-        load_secrets(home)
-        stack.enter_context(started(server))
-        settings = replace(
-            Settings.from_environment({}), home=home.path, data_folder=home.data, locks_database=home.locks_database
-        )
-        yield Workers(server, stack.enter_context(open_session(server.remote)), settings)
+        yield Workers(cluster, stack.enter_context(started(SparkServer.of(home))))
 
 
 def main() -> None:
-    """Measure, and print a line for each job."""
-    clicks, rounds = int(os.environ.get("BENCH_CLICKS", "500000")), int(os.environ.get("BENCH_ROUNDS", "5"))
+    """Measure, and print a row for each job."""
+    parser = described_parser("benchmarks.bench_cluster", __doc__)
+    parser.add_argument("--clicks", type=int, default=500_000, help="of the log hours together (default 500000)")
+    parser.add_argument("--rounds", type=int, default=3, help="that count (default 3)")
+    parser.add_argument("--urls", choices=URLS, default="pages", help="which there are (default pages)")
+    arguments = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="cm-bench-", ignore_cleanup_errors=True) as folder,
         s3_server() as s3,
@@ -99,21 +104,38 @@ def main() -> None:
     ):
         for name, value in s3.variables.items():
             environment.setenv(name, value)
-        single, double = (stack.enter_context(workers(number, Path(folder), s3, postgres)) for number in (1, 2))
-        (lines,) = {make_landing(cluster.settings.landing, HOURS, clicks) for cluster in (single, double)}
-        for turn in range(rounds + 1):  # the first turn warms both up
-            for cluster in (single, double):
-                cluster.run(is_counted=turn > 0)
-        console.print(f"{lines:,} clicks, {HOURS} log hours, data in S3, {rounds} rounds in turn:")
-        for job in single.took:
-            took = [cluster.took[job] for cluster in (single, double)]
-            medians = [statistics.median(all_) for all_ in took]
-            ranges = [f"{statistics.median(all_):.1f} s ({min(all_):.1f} to {max(all_):.1f})" for all_ in took]
-            console.print(
-                f"  {job}: one worker {ranges[0]}, two {ranges[1]}, two / one {medians[1] / medians[0]:.2f}; "
-                f"shuffles of two write {double.shuffled[job] / 1e6:.1f} MB"
-            )
+        both = [stack.enter_context(workers(number, Path(folder), s3, postgres)) for number in (1, 2)]
+        for cluster in both:
+            cluster.land(arguments.clicks, arguments.urls)
+        for _ in range(arguments.rounds + 1):
+            for cluster in both:
+                cluster.run()
+    title = f"{arguments.clicks:,} clicks, {arguments.urls}, {HOURS} log hours, data in S3: one worker, and two"
+    table = Table(title=title, box=None)
+    for heading in (
+        "job",
+        "s",
+        "s of two",
+        "ratio",
+        "CPU s",
+        "of two",
+        "shuffled MB",
+        "largest process MiB",
+        "job MiB",
+    ):
+        table.add_column(heading, justify="right")
+    for job in JOBS:
+        # The first warms up.
+        one, two = ([*cluster.runs[job][1:]] for cluster in both)
+        took = [median(run.seconds for run in runs) for runs in (one, two)]
+        processor = [median(run.own_processor + run.spark_processor for run in runs) for runs in (one, two)]
+        table.add_row(
+            job, *(f"{seconds:.1f}" for seconds in took), f"{took[1] / took[0]:.2f}",
+            *(f"{seconds:.1f}" for seconds in processor), f"{both[1].shuffled[job] / 1e6:,.1f}",
+            f"{max(run.largest_mebibytes for run in two):,.0f}", f"{max(run.own_mebibytes for run in two):,.0f}",
+        )  # fmt: skip
+    console.print(table)
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from benchmarks.spark_watch import SparkWatch
 from include.home import REPOSITORY
@@ -15,20 +18,29 @@ from include.home import REPOSITORY
 
 @dataclass(frozen=True)
 class JobRun:
-    """Seconds, processor seconds of the job and of Spark, and the largest memory of each, in MiB; its exit code."""
+    """Seconds, processor seconds of the job and of Spark, and the largest memory of each, in MiB; its exit code.
+
+    ``largest_mebibytes`` is that of one process of Spark's.
+    """
 
     seconds: float
     own_processor: float
     spark_processor: float
     own_mebibytes: float
     spark_mebibytes: float
+    largest_mebibytes: float
     exit_code: int
 
 
-def run_job(arguments: list[str], home: Path, spark_remote: str, **more: str) -> JobRun:
-    """Run ``clickmill`` with these arguments; ``more`` are variables of its environment."""
+def run_job(
+    arguments: list[str], home: Path, spark_remote: str, workers: Sequence[psutil.Process] = (), **more: str
+) -> JobRun:
+    """Run ``clickmill`` with these arguments; ``more`` are variables of its environment.
+
+    Of a cluster its ``workers`` are Spark too.
+    """
     environment = {**os.environ, "CLICKMILL_HOME": str(home), "SPARK_REMOTE": spark_remote, **more}
-    watch = SparkWatch(home)
+    watch = SparkWatch(home, workers)
     before, began = watch.processor_seconds(), time.perf_counter()
     command = [sys.executable, "-m", "clickmill", *arguments]
     process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=sys.stderr)
@@ -39,5 +51,6 @@ def run_job(arguments: list[str], home: Path, spark_remote: str, **more: str) ->
         spark_processor=watch.processor_seconds() - before,
         own_mebibytes=used.ru_maxrss / 1024,
         spark_mebibytes=watch.stop(),
+        largest_mebibytes=watch.largest_mebibytes,
         exit_code=os.waitstatus_to_exitcode(status),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,16 +13,19 @@ import psutil
 class SparkWatch:
     """The Spark server of a home and its Python workers, while they work: processor seconds, memory now and at most.
 
-    Memory is proportional (PSS): what forked workers share is counted once.
+    ``workers`` are those of a cluster, on this machine too. Memory is proportional (PSS): what forked workers share is
+    counted once.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._server = _spark_server(home)
+    def __init__(self, home: Path, workers: Sequence[psutil.Process] = ()) -> None:
+        self._roots = [_spark_server(home), *workers]
         self._end = threading.Event()
         #: Of each process that was seen.
         self._seconds: dict[psutil.Process, float] = {}
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.mebibytes = self.peak_mebibytes = 0.0
+        #: At most, of one process.
+        self.largest_mebibytes = 0.0
         self._thread.start()
 
     def processor_seconds(self) -> float:
@@ -44,15 +48,16 @@ class SparkWatch:
     def _watch(self) -> None:
         while not self._end.wait(0.5):
             self.processor_seconds()
-            used = 0
+            used = [0]
             for process in self._processes():
                 with suppress(psutil.Error):
-                    used += process.memory_full_info().pss
-            self.mebibytes = used / 2**20
+                    used.append(process.memory_full_info().pss)
+            self.mebibytes = sum(used) / 2**20
+            self.largest_mebibytes = max(self.largest_mebibytes, max(used) / 2**20)
             self.peak_mebibytes = max(self.peak_mebibytes, self.mebibytes)
 
     def _processes(self) -> list[psutil.Process]:
-        return [self._server, *self._server.children(recursive=True)]
+        return [process for root in self._roots for process in (root, *root.children(recursive=True))]
 
 
 def _spark_server(home: Path) -> psutil.Process:
