@@ -59,7 +59,7 @@ class Workers:
         """Run all jobs once."""
         span = ["--source", SOURCE, "--from", str(START), "--to", str(START.plus(HOURS))]
         home, workers = self.server.home, [psutil.Process(worker.pid) for worker in self.cluster.workers]
-        variables = {"CLICKMILL_DATA": str(home.data_folder), "CLICKMILL_LOCKS_DATABASE": str(home.locks_database)}
+        variables = {"CLICKMILL_DATA": str(home.data_folder), "CLICKMILL_LOCKS": str(home.locks_database)}
         for job in JOBS:
             before = self._shuffled()
             run = run_job([job, *span], home.path, self.server.remote, workers, **variables)
@@ -126,13 +126,16 @@ def main() -> None:
         table.add_column(heading, justify="right")
     for job in JOBS:
         # The first warms up.
-        one, two = ([*cluster.runs[job][1:]] for cluster in both)
-        took = [median(run.seconds for run in runs) for runs in (one, two)]
-        processor = [median(run.own_processor + run.spark_processor for run in runs) for runs in (one, two)]
+        one_worker, two_workers = ([*cluster.runs[job][1:]] for cluster in both)
+        took = [median(run.seconds for run in runs) for runs in (one_worker, two_workers)]
+        processor = [
+            median(run.own_processor + run.spark_processor for run in runs) for runs in (one_worker, two_workers)
+        ]
         table.add_row(
             job, *(f"{seconds:.1f}" for seconds in took), f"{took[1] / took[0]:.2f}",
             *(f"{seconds:.1f}" for seconds in processor), f"{both[1].shuffled[job] / 1e6:,.1f}",
-            f"{max(run.largest_mebibytes for run in two):,.0f}", f"{max(run.own_mebibytes for run in two):,.0f}",
+            f"{max(run.largest_mebibytes for run in two_workers):,.0f}",
+            f"{max(run.own_mebibytes for run in two_workers):,.0f}",
         )  # fmt: skip
     console.print(table)
 
