@@ -145,8 +145,8 @@ def services(request: pytest.FixtureRequest) -> Services:
 @pytest.fixture(scope="session")
 def used_spark(request: pytest.FixtureRequest) -> UsedSpark:
     """The one given, or that of the services, or one without Airflow beside it where no test needs that."""
-    if given := os.environ.get("CLICKMILL_TEST_SPARK_REMOTE"):
-        return UsedSpark(given, None)
+    if remote := os.environ.get("CLICKMILL_TEST_SPARK_REMOTE"):
+        return UsedSpark(remote, None)
     shared = request.config.stash[SHARED]
     # Every process knows all tests of the run.
     with_airflow = any("services" in getattr(item, "fixturenames", ()) for item in request.session.items)

@@ -113,9 +113,9 @@ BOUNDED = {
 
 def test_rows_that_a_job_takes_into_its_process_are_bounded() -> None:
     listed = {place for places in BOUNDED.values() for place in places}
-    found = set(fetching_places())
-    assert found - listed == set(), "write these rows by tasks or read them in batches, or say what bounds them"
-    assert listed - found == set(), "these take no rows any more: take them off the list"
+    code_places = set(fetching_places())
+    assert code_places - listed == set(), "write these rows by tasks or read them in batches, or say what bounds them"
+    assert listed - code_places == set(), "these take no rows any more: take them off the list"
 
 
 def fetching_places() -> Iterator[str]:

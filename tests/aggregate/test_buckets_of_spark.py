@@ -26,9 +26,9 @@ def _assert_equal(spark: SparkSession, keys: list[Any], key_type: KeyType, bucke
     from pyspark.sql import functions as F
 
     frame = spark.createDataFrame([(key,) for key in keys], f"key {key_type}")
-    found = frame.select("key", F.hash("key"), F.pmod(F.hash("key"), F.lit(buckets))).collect()
+    rows = frame.select("key", F.hash("key"), F.pmod(F.hash("key"), F.lit(buckets))).collect()
     expected = [(key, spark_hash(key, key_type), bucket_of(key, buckets, key_type)) for key in keys]
-    assert [tuple(row) for row in found] == expected
+    assert [tuple(row) for row in rows] == expected
 
 
 @given(st.lists(st.none() | st.text(), min_size=60, max_size=300), st.integers(1, 4096))

@@ -89,8 +89,8 @@ def _alter(lake: TemporaryLake, table: Table, statement: str) -> None:
 @pytest.mark.path
 def test_new_number_of_buckets_changes_nothing_else_and_takes_one_commit(lake: TemporaryLake) -> None:
     before = {table: _stored(lake, table) for table in TABLES}
-    said = _repartition(lake, 6)
-    assert said[:2] == [f"{table.name}: 6 buckets, 4 before" for table in TABLES]
+    lines = _repartition(lake, 6)
+    assert lines[:2] == [f"{table.name}: 6 buckets, 4 before" for table in TABLES]
     for table, old in before.items():
         new = _stored(lake, table)
         assert new.version() == old.version() + 1
@@ -113,8 +113,8 @@ def test_new_number_of_buckets_changes_nothing_else_and_takes_one_commit(lake: T
 
 def _assert_as_declared(stored: DeltaTable, table: Table) -> None:
     fields = json.loads(stored.schema().to_json())["fields"]
-    found = [(field["name"], field["nullable"], field["metadata"].get("comment")) for field in fields]
-    assert found == [(column.name, not column.required, column.comment) for column in table.columns]
+    columns = [(field["name"], field["nullable"], field["metadata"].get("comment")) for field in fields]
+    assert columns == [(column.name, not column.required, column.comment) for column in table.columns]
     assert stored.metadata().partition_columns == list(table.partitioned_by)
     assert stored.metadata().description == f"One row: {table.grain}"
     properties = stored.metadata().configuration
@@ -227,10 +227,12 @@ def test_numbers_of_buckets_are_compared_and_key_types_where_tables_have_the_sam
         )
     )  # fmt: skip
     layouts = {table: Layout(4, 4, str(table.key_type)) for table in (clicks, orders, others)}
-    found = layout_differences(layouts, 4)
-    assert [(one.table, one.subject, one.observed, one.expected) for one in found] == [
-        ("orders", "type of user", "BIGINT", "STRING")
-    ]
+    differences = layout_differences(layouts, 4)
+    assert [
+        (difference.table, difference.subject, difference.observed, difference.expected) for difference in differences
+    ] == [("orders", "type of user", "BIGINT", "STRING")]
     assert layout_differences({clicks: layouts[clicks], others: layouts[others]}, 4) == []
     mixed = layout_differences({clicks: Layout(2, 4, "STRING")}, 4)
-    assert [(one.subject, one.observed, one.expected) for one in mixed] == [("number of buckets", "2 to 4", "4")]
+    assert [(difference.subject, difference.observed, difference.expected) for difference in mixed] == [
+        ("number of buckets", "2 to 4", "4")
+    ]

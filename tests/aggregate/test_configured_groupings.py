@@ -178,8 +178,8 @@ def test_a_skew_above_the_limit_is_a_warning_with_advice(ingested: TemporaryLake
     lake = ingested
     _configure(lake, '[thresholds]\nskew = { warning = 1.1 }\n[counts.url]\ngrouping = "fields"\n')
     _run(lake, "aggregate", "validate")
-    found = [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]
-    by_url = next(row for row in found if row["partition"].startswith("count_by_url 2026-03-01T05"))
+    results = [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]
+    by_url = next(row for row in results if row["partition"].startswith("count_by_url 2026-03-01T05"))
     assert (by_url["severity"], by_url["outcome"]) == ("warning", "fail")
     assert "http://shop.test/hot" in by_url["observed"]
     assert "salt" in by_url["observed"]
@@ -207,8 +207,8 @@ def test_keys_out_of_order_are_logged(ingested: TemporaryLake) -> None:
     for _ in range(2):
         log_out_of_order_keys(lake.spark, lake.settings, arguments, key="url")
         log_out_of_order_keys(lake.spark, lake.settings, arguments, key="source")
-        found = {row["key"]: row["out_of_order"] for row in lake.rows(OUT_OF_ORDER_KEYS) if row["key_name"] == "url"}
-        assert found == +expected
+        counts = {row["key"]: row["out_of_order"] for row in lake.rows(OUT_OF_ORDER_KEYS) if row["key_name"] == "url"}
+        assert counts == +expected
     # All clicks as one key: what the accounting counts line by line while ingesting.
     (whole,) = (row for row in lake.rows(OUT_OF_ORDER_KEYS) if row["key_name"] == "source")
     assert whole["out_of_order"] == lake.accounting()[HOUR]["out_of_order"] > 300

@@ -44,12 +44,12 @@ def test_clicks_are_counted_per_click_hour_and_key(spark: SparkSession) -> None:
                 visitors[(*click[:2], click[column])].add(click[4])
         grouping = FieldsGrouping(3, (key,))
         rows = complete_counts(count_per_instance(frame, key, grouping), key, grouping).collect()
-        found = {(row["click_date"], row["click_hour"], row[key]): row for row in rows}
+        by_place = {(row["click_date"], row["click_hour"], row[key]): row for row in rows}
         assert len(rows) == len(expected)
-        assert {place: row["click_count"] for place, row in found.items()} == expected
-        assert {place: row["bot_click_count"] for place, row in found.items()} == {k: bots[k] for k in expected}
+        assert {place: row["click_count"] for place, row in by_place.items()} == expected
+        assert {place: row["bot_click_count"] for place, row in by_place.items()} == {k: bots[k] for k in expected}
         # So few visitors are counted without error.
-        assert {k: row["visitor_count"] for k, row in found.items()} == {k: len(visitors[k]) for k in expected}
+        assert {k: row["visitor_count"] for k, row in by_place.items()} == {k: len(visitors[k]) for k in expected}
 
 
 @pytest.mark.parametrize("buckets", [1, 4, 7])
@@ -100,10 +100,10 @@ def test_outcomes_of_lines_add_up(spark: SparkSession) -> None:
         for row in lines
     )
     outcomes = count_outcomes(parsed.join(dropped, "row_id", "left")).collect()
-    found = {
+    counts = {
         (row["log_hour_number"], row["reason"], row["first_hour"], row["click_hour"]): row["lines"] for row in outcomes
     }
-    assert found == expected
+    assert counts == expected
     assert sum(row["lines"] for row in outcomes) == len(lines)
 
     late = Counter(number(midnight) + row[2] for row in lines if row[8] and row[0] not in duplicates)

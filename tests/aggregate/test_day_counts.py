@@ -55,14 +55,14 @@ def day_in(zone: str, at: datetime) -> date:
 
 def expected(clicks: Iterable[Clicked], key: str) -> Counts:
     groups: dict[tuple[str, date, str | None], list[Clicked]] = defaultdict(list)
-    for one in clicks:
+    for clicked in clicks:
         for zone in ("UTC", "Europe/Berlin"):
-            groups[zone, day_in(zone, one.at), getattr(one, key)].append(one)
+            groups[zone, day_in(zone, clicked.at), getattr(clicked, key)].append(clicked)
     return {
         group: (
             len(of),
-            sum(one.is_bot for one in of),
-            len({one.visitor for one in of if one.visitor and not one.is_bot}),
+            sum(clicked.is_bot for clicked in of),
+            len({clicked.visitor for clicked in of if clicked.visitor and not clicked.is_bot}),
         )
         for group, of in groups.items()
     }
@@ -97,7 +97,7 @@ def some_clicks(hours: Iterable[str], seed: int) -> list[Clicked]:
 
 
 def land(lake: TemporaryLake, hour: str, clicks: list[Clicked]) -> None:
-    lake.land(hour, {"a.json": b"".join(one.line(f"{hour}-{n}") for n, one in enumerate(clicks))})
+    lake.land(hour, {"a.json": b"".join(clicked.line(f"{hour}-{n}") for n, clicked in enumerate(clicks))})
 
 
 @pytest.fixture(scope="module")
@@ -193,21 +193,21 @@ def test_visitors_of_a_period_are_united_and_not_added_up(
     shown = read_periods(Lake(lake.spark, lake.settings), grain, "UTC")
     formats = {"month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
     by_period: dict[str, list[Clicked]] = defaultdict(list)
-    for one in clicks:
-        by_period[one.at.strftime(formats[grain])].append(one)
+    for clicked in clicks:
+        by_period[clicked.at.strftime(formats[grain])].append(clicked)
     assert [period.name for period in shown.periods] == names
     for period in shown.periods:
         of_period = by_period[period.name]
         assert period.click_count == len(of_period)
-        visitors = len({one.visitor for one in of_period})
+        visitors = len({clicked.visitor for clicked in of_period})
         # Four standard errors.
         assert period.visitor_count == pytest.approx(visitors, rel=4 * VISITOR_COUNT_STANDARD_ERROR)
         assert (period.hours_present, period.is_final) == (0, False), "their own log hours have not been ingested"
     newest = by_period[names[-1]]
     assert {count.key: count.click_count for count in shown.urls} == {
-        url: sum(one.url == url for one in newest) for url in {one.url for one in newest}
+        url: sum(clicked.url == url for clicked in newest) for url in {clicked.url for clicked in newest}
     }
     of_de = next(count for count in shown.countries if count.key == "DE")
-    visitors = len({one.visitor for one in newest if one.country == "DE"})
+    visitors = len({clicked.visitor for clicked in newest if clicked.country == "DE"})
     assert of_de.visitor_count == pytest.approx(visitors, rel=4 * VISITOR_COUNT_STANDARD_ERROR)
     assert shown.periods[-1].hours == {"month": 672, "week": 168, "day": 24}[grain]

@@ -97,11 +97,15 @@ def day_in(zone: str, at: datetime) -> date:
 def expected(clicks: Iterable[Clicked], key: str, zones: Iterable[str] = OFFSETS) -> Counts:
     groups: dict[tuple[str, date, str], list[Clicked]] = defaultdict(list)
     zones = list(zones)
-    for one in clicks:
+    for clicked in clicks:
         for zone in zones:
-            groups[zone, day_in(zone, one.at), getattr(one, key)].append(one)
+            groups[zone, day_in(zone, clicked.at), getattr(clicked, key)].append(clicked)
     return {
-        group: (len(of), sum(one.is_bot for one in of), len({one.visitor for one in of if not one.is_bot}))
+        group: (
+            len(of),
+            sum(clicked.is_bot for clicked in of),
+            len({clicked.visitor for clicked in of if not clicked.is_bot}),
+        )
         for group, of in groups.items()
     }
 
@@ -115,7 +119,7 @@ def stored(lake: TemporaryLake, table: Any) -> Counts:
 
 
 def land(lake: TemporaryLake, hour: str, clicks: Iterable[Clicked]) -> None:
-    lake.land(hour, {"a.json": b"".join(one.line(f"{hour}-{n}") for n, one in enumerate(clicks))})
+    lake.land(hour, {"a.json": b"".join(clicked.line(f"{hour}-{n}") for n, clicked in enumerate(clicks))})
 
 
 def configure(lake: TemporaryLake, zones: Iterable[str]) -> None:

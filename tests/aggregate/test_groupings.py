@@ -182,10 +182,10 @@ def test_bad_parameters_are_one_clear_error(clicks: DataFrame) -> None:
         (lambda: g.SaltedFieldsGrouping(2, ("url", "id"), 2, ("a",)), "hot_keys need one key column"),
         (lambda: g.require_whole(g.SaltedFieldsGrouping(4, ("url",), 2), ["url"], "join"), "nothing merges"),
     ]
-    for make, said in cases:
+    for make, message in cases:
         with pytest.raises(UsageError) as error:
             make()
-        assert said in str(error.value)
+        assert message in str(error.value)
         assert "\n" not in str(error.value)
 
 

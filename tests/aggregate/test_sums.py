@@ -30,13 +30,13 @@ def test_the_same_visitors_are_as_many_in_whatever_order_they_came(spark: SparkS
     from spark_jobs.aggregate.sums import estimated_visitors, summed_counts
 
     counted = "1 AS click_count", "0 AS bot_click_count", "visitor_sketch"
-    found, plainly = set(), set()
+    estimates, plainly = set(), set()
     for seed in range(10):
         united = sketches(spark, visitors, seed).selectExpr(*counted).agg(*summed_counts())
         (row,) = united.select(estimated_visitors().alias("ours"), F.hll_sketch_estimate("visitor_sketch")).collect()
-        found.add(row["ours"])
+        estimates.add(row["ours"])
         plainly.add(row[1])
-    (estimated,) = found
+    (estimated,) = estimates
     assert abs(estimated - visitors) <= 3 * 0.01625 * visitors
     # What this is for: from some 400 visitors on the plain estimate is not the same.
     assert (len(plainly) > 1) == (visitors >= 600)

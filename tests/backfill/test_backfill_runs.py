@@ -130,13 +130,13 @@ def test_chunks_are_published_planned_again_and_undone(lake: TemporaryLake) -> N
 
     # A plan of the same range sees what has been done; it changes nothing.
     land(lake, 3, 5, late=1)
-    found = plan(lake, asked(1, 4))
-    assert [str(of) for of in found.landed_again] == [hour(3)]
-    assert [str(of) for of in found.missing] == [hour(2)]
-    assert [str(of) for of in found.published] == [hour(1), hour(3)]
-    assert [str(of) for of in found.outside] == [hour(0)]
-    assert (len(found.chunks), found.measured_chunks, found.blocks) == (2, 2, ())
-    assert found.seconds
+    new_plan = plan(lake, asked(1, 4))
+    assert [str(of) for of in new_plan.landed_again] == [hour(3)]
+    assert [str(of) for of in new_plan.missing] == [hour(2)]
+    assert [str(of) for of in new_plan.published] == [hour(1), hour(3)]
+    assert [str(of) for of in new_plan.outside] == [hour(0)]
+    assert (len(new_plan.chunks), new_plan.measured_chunks, new_plan.blocks) == (2, 2, ())
+    assert new_plan.seconds
     assert list(read_backfills(lake.settings.lake)) == [done.id]
 
     # Undone, what it had published is gone, files too: there was nothing before.
@@ -183,10 +183,10 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(ba
     staged = run(lake, STAGED)
     assert (staged.state, staged.next_step.split(",")[0]) == ("waiting", "Look at the comparison")
     assert published(lake) == before
-    said = orjson.loads((lake.settings.reports / "backfills" / f"{staged.id}.json").read_bytes())
-    assert (said["old_clicks"], said["new_clicks"], said["critical"]) == (9, 16, 0)
-    assert said["changed_hours"] == [hour(0), hour(1), hour(2)]
-    by_url = {of["key"]: (of["old_clicks"], of["new_clicks"]) for of in said["tables"][0]["largest"]}
+    comparison = orjson.loads((lake.settings.reports / "backfills" / f"{staged.id}.json").read_bytes())
+    assert (comparison["old_clicks"], comparison["new_clicks"], comparison["critical"]) == (9, 16, 0)
+    assert comparison["changed_hours"] == [hour(0), hour(1), hour(2)]
+    by_url = {of["key"]: (of["old_clicks"], of["new_clicks"]) for of in comparison["tables"][0]["largest"]}
     # Of 3 clicks 2 are on the first URL, of 7 there are 4, of 5 there are 3; hour 0 has its clicks, and a late one.
     assert by_url == {"http://shop.test/0": (6, 9), "http://shop.test/1": (3, 6), "http://shop.test/late": (0, 1)}
     page = (lake.settings.reports / "backfills" / f"{staged.id}.html").read_text(encoding="utf-8")
@@ -360,8 +360,8 @@ def test_without_the_tables_history_nothing_is_undone(lake: TemporaryLake) -> No
     folder = lake.settings.lake / PUBLISHED_CLICKS_BY_COUNTRY_HOURLY.name
     events = [lake.events(hour(number)) for number in range(2)]
 
-    def require_refused(said: str) -> None:
-        with pytest.raises(ClickmillError, match=said):
+    def require_refused(message: str) -> None:
+        with pytest.raises(ClickmillError, match=message):
             undone(lake, done)
         assert newest(lake).state == "published"
         assert [lake.events(hour(number)) for number in range(2)] == events

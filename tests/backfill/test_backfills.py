@@ -71,8 +71,8 @@ COMPARED = ("compared", {"counts": "c1"})
     ],
 )
 def test_the_state_follows_from_the_events(events: Any, state: str, is_open: bool, is_staging: bool) -> None:
-    found = backfill(*events)
-    assert (found.state, found.is_open, found.is_staging) == (state, is_open, is_staging)
+    record = backfill(*events)
+    assert (record.state, record.is_open, record.is_staging) == (state, is_open, is_staging)
     # One that is not staged keeps nothing from being published.
     assert not backfill(*events, is_staged=False).is_staging
 
@@ -85,13 +85,13 @@ def test_the_marker_says_which_tables_have_the_approved_counts() -> None:
 
 
 def test_a_click_hour_published_twice_goes_back_to_before_the_first_time() -> None:
-    found = backfill("begun", publishing([0, 1], u=4), publishing([1, 2], u=5), "finished", is_staged=False)
-    assert {hour.hour: dict(of.versions) for hour, of in found.published.items()} == {
+    record = backfill("begun", publishing([0, 1], u=4), publishing([1, 2], u=5), "finished", is_staged=False)
+    assert {hour.hour: dict(of.versions) for hour, of in record.published.items()} == {
         0: {"u": 4},
         1: {"u": 4},
         2: {"u": 5},
     }
-    assert [of.last_at for _, of in sorted(found.published.items())] == [at(1), at(2), at(2)]
+    assert [of.last_at for _, of in sorted(record.published.items())] == [at(1), at(2), at(2)]
 
 
 def test_only_log_hours_of_its_source_and_range_are_staged() -> None:
@@ -108,9 +108,9 @@ def test_chunks_are_the_range_and_the_last_may_be_short() -> None:
     assert RANGE.chunks(1000) == [RANGE]
 
 
-@pytest.mark.parametrize(("source", "chunk", "said"), [("all", 5, "one source by name"), ("web", 0, "above 0")])
-def test_what_cannot_be_asked_for_is_said(source: str, chunk: int, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+@pytest.mark.parametrize(("source", "chunk", "message"), [("all", 5, "one source by name"), ("web", 0, "above 0")])
+def test_what_cannot_be_asked_for_is_said(source: str, chunk: int, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Request(source, RANGE, chunk)
 
 

@@ -37,8 +37,8 @@ def test_keys_of_few_visitors_are_compared_together(lake: TemporaryLake) -> None
     (staged,) = read_backfills(lake.settings.lake).values()
     assert staged.state == "waiting"
     page = lake.settings.reports / "backfills" / f"{staged.id}.json"
-    said = orjson.loads(page.read_bytes())
-    by_url, by_country = said["tables"]
+    comparison = orjson.loads(page.read_bytes())
+    by_url, by_country = comparison["tables"]
     assert {of["key"]: (of["old_clicks"], of["new_clicks"]) for of in by_url["largest"]} == {
         SHOP: (5, 6),
         OTHER_KEYS: (3, 4),

@@ -50,6 +50,6 @@ def test_a_decision_on_a_backfill_is_recorded_once(lake: Lake) -> None:
     assert [row["event"] for row in rows if row["kind"] == BACKFILL] == [
         "begun", "compared", "approved", "publishing", "swapped",
     ]  # fmt: skip
-    found = find_backfill(lake, backfill.id)
-    assert (found.state, found.counts, sorted(found.published)) == ("published", "c1", [START, START.plus(3)])
-    assert [(of.event, of.actor, of.because) for of in found.decisions] == [("approved", "Ada", "agrees")]
+    record = find_backfill(lake, backfill.id)
+    assert (record.state, record.counts, sorted(record.published)) == ("published", "c1", [START, START.plus(3)])
+    assert [(of.event, of.actor, of.because) for of in record.decisions] == [("approved", "Ada", "agrees")]

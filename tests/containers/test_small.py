@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def running() -> Iterator[Project]:
     # The volume by name.
-    with project("deploy/docker-compose.small.yml", CLICKMILL_STATE="state") as found:
-        yield found
+    with project("deploy/docker-compose.small.yml", CLICKMILL_STATE="state") as containers:
+        yield containers
 
 
 def published(running: Project) -> str:

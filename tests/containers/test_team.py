@@ -63,12 +63,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     sources.write_text(sources.read_text().replace(received, f'{received}host = "0.0.0.0"\nroll_seconds = 1.0\n'))
     lineage = {"type": "file", "log_file_path": LINEAGE, "append": True}
     settings = {"CLICKMILL_CONFIG": str(config), "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(lineage)}
-    with project("docker-compose.yml", **settings) as found:
-        yield found
+    with project("docker-compose.yml", **settings) as containers:
+        yield containers
 
 
-def services(found: Project, user: str, password: str) -> Services:
-    port = int(found.values["CLICKMILL_AIRFLOW_PORT"])
+def services(running: Project, user: str, password: str) -> Services:
+    port = int(running.values["CLICKMILL_AIRFLOW_PORT"])
     return Services(REPOSITORY, port, 0, 0, user, password, "")
 
 
@@ -132,12 +132,12 @@ def of_hours(counts: ByHourAndKey, wanted: list[Hour]) -> ByHourAndKey:
 
 
 def in_the_lake(running: Project, table: Table) -> ByHourAndKey:
-    found = DeltaTable(f"s3://clickmill/lake/{table.name}", storage_options=store(running))
+    delta_table = DeltaTable(f"s3://clickmill/lake/{table.name}", storage_options=store(running))
     key = table.key[-1]
     return Counter(
         {
             (str(Hour.of(row["click_date"], row["click_hour"])), row[key]): row["click_count"]
-            for row in found.to_pyarrow_table().to_pylist()
+            for row in delta_table.to_pyarrow_table().to_pylist()
         }
     )
 
@@ -178,9 +178,9 @@ def test_hours_run_on_the_cluster_and_are_published_in_s3_and_postgres(
 
 
 def test_both_workers_had_tasks(running: Project, first_hours: list[Hour]) -> None:
-    found = executors(running)
-    assert len({one["hostPort"].partition(":")[0] for one in found}) == 2, found  # type: ignore[attr-defined]
-    assert all(one["totalTasks"] for one in found)
+    listing = executors(running)
+    assert len({executor["hostPort"].partition(":")[0] for executor in listing}) == 2, listing  # type: ignore[attr-defined]
+    assert all(executor["totalTasks"] for executor in listing)
 
 
 def test_run_again_nothing_changes(running: Project, operator: AirflowApi, first_hours: list[Hour]) -> None:
@@ -331,9 +331,11 @@ def test_spark_connect_is_reached_by_tls_and_by_nobody_without_the_token(running
 def test_only_loopback_listens_on_this_machine(running: Project) -> None:
     ports = {int(value) for name, value in running.values.items() if name.endswith("_PORT")}
     listening = {
-        (found.laddr.port, found.laddr.ip) for found in psutil.net_connections("inet") if found.status == "LISTEN"
+        (connection.laddr.port, connection.laddr.ip)
+        for connection in psutil.net_connections("inet")
+        if connection.status == "LISTEN"
     }
-    assert {found for found in listening if found[0] in ports} == {(port, "127.0.0.1") for port in ports}
+    assert {address for address in listening if address[0] in ports} == {(port, "127.0.0.1") for port in ports}
 
 
 def test_no_container_of_ours_has_root_or_a_place_to_write_but_its_volumes(running: Project) -> None:

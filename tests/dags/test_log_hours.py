@@ -75,7 +75,7 @@ def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:
         "source": "web",
         "log_date": hour.day,
         "log_hour": hour.hour,
-        "click_hours": [str(FIRST.plus(one)) for one in touched],
+        "click_hours": [str(FIRST.plus(offset)) for offset in touched],
         "ingested_at": at,
         "landed_files": as_landed_files(look_at(home / "landing", "web", hour).listed),
     }

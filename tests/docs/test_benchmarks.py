@@ -56,10 +56,10 @@ def fallen_behind() -> list[Moment]:
 
 
 def test_rates_lag_and_memory_of_a_stream_that_fell_behind_are_told():
-    said = described(fallen_behind())
-    assert "2,000 clicks a second for 90 s, of which the stream reads 1,000: 2.0 times as many" in said
-    assert "grows to 90,000 records, and is 0 after 60 s without production (1,500 a second)" in said
-    assert said.endswith("2,000, 2,003 and 2,100 MiB.")
+    text = described(fallen_behind())
+    assert "2,000 clicks a second for 90 s, of which the stream reads 1,000: 2.0 times as many" in text
+    assert "grows to 90,000 records, and is 0 after 60 s without production (1,500 a second)" in text
+    assert text.endswith("2,000, 2,003 and 2,100 MiB.")
 
 
 def test_the_picture_of_a_stream_that_fell_behind_has_four_lines_in_three_charts():

@@ -43,12 +43,12 @@ def test_groupings_guide_runs(
     assert len(code) >= 7
     for block in code:
         exec(compile(block, "groupings.md", "exec"), names)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     loads = {
         name: [int(number) for number in numbers.split(", ")]
-        for name, numbers in re.findall(r"^(\w+) +\[([\d, ]+)\]$", said, re.MULTILINE)
+        for name, numbers in re.findall(r"^(\w+) +\[([\d, ]+)\]$", output, re.MULTILINE)
     }
     clicks = names["clicks"].count()
     assert {sum(load) for load in loads.values()} == {clicks}
     assert max(loads["custom"]) > max(loads["fields"]) > max(loads["shuffle"])
-    assert int(re.findall(r"^as they arrive +(\d+)$", said, re.MULTILINE)[0]) > 0
+    assert int(re.findall(r"^as they arrive +(\d+)$", output, re.MULTILINE)[0]) > 0

@@ -25,11 +25,11 @@ echo "$job" >> jobs
 def loops() -> list[tuple[str, str]]:
     """Each guide's name and its commands that run the jobs one after the other."""
     guides = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs" / "guides").glob("*.md"))]
-    found = []
+    commands = []
     for guide in guides:
         blocks = re.findall(r"^ *```sh\n(.*?)^ *```$", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-        found += [(guide.name, textwrap.dedent(block)) for block in blocks if "for job in" in block]
-    return found
+        commands += [(guide.name, textwrap.dedent(block)) for block in blocks if "for job in" in block]
+    return commands
 
 
 def jobs_run(folder: Path, commands: str, ends: str, code: int) -> list[str]:

@@ -15,15 +15,15 @@ _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """The names of a page's headings as GitHub makes them: of equal ones, the later ones are numbered."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     names = set()
     for heading in re.findall(
         r"^#{1,6} (.*)", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE
     ):
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).translate(str.maketrans("", "", "`*")).strip().lower()
         name = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
-        names.add(f"{name}-{found[name]}" if name in found else name)
-        found[name] = found.get(name, 0) + 1
+        names.add(f"{name}-{counts[name]}" if name in counts else name)
+        counts[name] = counts.get(name, 0) + 1
     return frozenset(names)
 
 

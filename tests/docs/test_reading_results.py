@@ -35,7 +35,7 @@ def test_every_query_gives_what_the_clicks_are(
     of_march = [row for row in clicks if row["click_date"].month == 3]
     by_url = Counter(row["url"] for row in of_march)
     assert names["busiest"].fetchall() == [
-        (url, count, False) for url, count in sorted(by_url.items(), key=lambda one: (-one[1], one[0]))[:10]
+        (url, count, False) for url, count in sorted(by_url.items(), key=lambda item: (-item[1], item[0]))[:10]
     ]
     by_hour = Counter((row["click_date"], row["click_hour"], row["country_code"]) for row in clicks)
     assert {
@@ -43,8 +43,8 @@ def test_every_query_gives_what_the_clicks_are(
         for country, of_country in names["by_hour"].items()
         for hour, count in of_country.dropna().items()
     } == by_hour
-    found = {row["month"].month: row for row in names["months"].collect()}
+    months = {row["month"].month: row for row in names["months"].collect()}
     visitors = {row["visitor_id"] for row in of_march if row["visitor_id"] and not row["is_bot"]}
-    assert found[3]["clicks"] == len(of_march)
-    assert found[3]["visitors"] == pytest.approx(len(visitors), rel=4 * VISITOR_COUNT_STANDARD_ERROR)
-    assert found[3]["too_many"] >= found[3]["visitors"]
+    assert months[3]["clicks"] == len(of_march)
+    assert months[3]["visitors"] == pytest.approx(len(visitors), rel=4 * VISITOR_COUNT_STANDARD_ERROR)
+    assert months[3]["too_many"] >= months[3]["visitors"]

@@ -60,11 +60,11 @@ def test_a_guide_needs_no_module_and_no_environment(page: Path) -> None:
 
 def test_what_messages_name_is_declared() -> None:
     declared = options_of_commands()
-    found = 0
+    count = 0
     files = [file for place in PLACES for file in (REPOSITORY / place).rglob("*.*") if file.suffix in KINDS]
     for file in files:
         text = file.read_text(encoding="utf-8")
         for command, option in re.findall(MENTIONED, text):
-            found += 1
+            count += 1
             assert option in declared.get(command, ()), (file, command, option)
-    assert found > 30
+    assert count > 30

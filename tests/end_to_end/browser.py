@@ -72,7 +72,7 @@ class Browser:
             if not frames:
                 return False
             driver.switch_to.frame(frames[0])
-            return any(found.text == heading for found in driver.find_elements(By.TAG_NAME, "h1"))
+            return any(element.text == heading for element in driver.find_elements(By.TAG_NAME, "h1"))
 
         self.wait(inside)
 

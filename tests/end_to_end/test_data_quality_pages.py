@@ -37,10 +37,10 @@ def hours(services: Services, spark: SparkSession) -> None:
     made = [row for run in validated_hours(FIRST, 48, seed=4) for row in run]
     rows = [row for row in made if isinstance(row, Row) and row.hour != HELD]
     events = [row for row in made if not isinstance(row, Row) and row["subject"] != HELD]
-    found = {"outcome": "fail", "observed": EVIL, "observed_value": 7.0, "examples": [EVIL]}
+    failure = {"outcome": "fail", "observed": EVIL, "observed_value": 7.0, "examples": [EVIL]}
     at = datetime(2025, 2, 3, 7, tzinfo=UTC)
     for source in ("web", "shop"):
-        failed = found if source == "web" else {}
+        failed = failure if source == "web" else {}
         rows.append(Row("held", at, partition=f"{source} {HELD}", source=source, hour=HELD, **failed))  # type: ignore[arg-type]
     append_results(lake, [asdict(row) for row in rows])
     append_events(lake, [*events, event(HELD, "held", f"ids are there twice {EVIL}", run_id="held", at=at)])
@@ -219,11 +219,11 @@ def test_a_page_fits_a_phone(browser: Browser, path: str) -> None:
 
 def test_hours_stand_beside_each_other_where_there_is_room_and_below_on_a_phone(browser: Browser) -> None:
     def places() -> list[list[float]]:
-        found: Any = browser.ask(
+        corners: Any = browser.ask(
             "[...document.querySelectorAll('.grid tbody th')].slice(0, 2)"
             ".map(e => e.getBoundingClientRect()).map(r => [r.x, r.y])"
         )
-        return list(found)
+        return list(corners)
 
     browser.open(f"/data-quality/?first={FIRST.day}&last={FIRST.day}")
     (x0, y0), (x1, y1) = places()
@@ -244,7 +244,7 @@ def test_the_grid_is_a_table_to_a_screen_reader_and_can_be_walked_by_keyboard(br
     assert roles.count("columnheader") >= 6
     names = [node.get("name", {}).get("value", "") for node in tree]
     assert "1 failed, 1 passed" in names
-    headings = [int(found.tag_name[1]) for found in browser.all("h1, h2, h3")]
+    headings = [int(heading.tag_name[1]) for heading in browser.all("h1, h2, h3")]
     assert headings[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(headings))
     # The first stop of the keyboard is visible, and has an outline.

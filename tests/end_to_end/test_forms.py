@@ -69,8 +69,8 @@ def pause(api: AirflowApi, dag_id: str, is_paused: bool) -> None:
 
 def runs(api: AirflowApi, dag_id: str) -> dict[str, dict[str, Any]]:
     """The confs of its runs, by id."""
-    found = api.call("GET", f"/api/v2/dags/{dag_id}/dagRuns", limit=100)["dag_runs"]
-    return {run["dag_run_id"]: run["conf"] or {} for run in found}
+    dag_runs = api.call("GET", f"/api/v2/dags/{dag_id}/dagRuns", limit=100)["dag_runs"]
+    return {run["dag_run_id"]: run["conf"] or {} for run in dag_runs}
 
 
 def field_of(browser: Browser, name: str) -> list[WebElement]:

@@ -67,8 +67,8 @@ def run(api: AirflowApi, hours: list[Hour]) -> Outcome:
 
 
 def rows(services: Services, table: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = DeltaTable(str(services.home / "lake" / table)).to_pyarrow_table().to_pylist()
-    return found
+    table_rows: list[dict[str, Any]] = DeltaTable(str(services.home / "lake" / table)).to_pyarrow_table().to_pylist()
+    return table_rows
 
 
 def published(services: Services) -> dict[str, Counter[str]]:
@@ -155,8 +155,8 @@ def test_something_worse_is_asked_by_another_run(
     detail = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{worse}/taskInstances/ask/-1/hitlDetails"
 
     def share() -> float:
-        (found,) = re.findall(r"quarantined_share = ([0-9.]+)", api.call("GET", detail)["body"])
-        return float(found)
+        (number,) = re.findall(r"quarantined_share = ([0-9.]+)", api.call("GET", detail)["body"])
+        return float(number)
 
     assert share() > 0.8
     assert questions_notified(notified) == 2
@@ -192,8 +192,8 @@ def test_the_first_answer_has_effect_though_the_hour_was_counted_since(
     assert events(services) == [("held", None), ("held", None), ("published_anyway", services.airflow_user)]
     assert str(BROKEN) not in api.open_questions()
     path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/decide_held"
-    said = api.call("GET", path)["rendered_map_index"]
-    assert said == f"{BROKEN}: published anyway by {services.airflow_user}"
+    label = api.call("GET", path)["rendered_map_index"]
+    assert label == f"{BROKEN}: published anyway by {services.airflow_user}"
 
 
 def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide(

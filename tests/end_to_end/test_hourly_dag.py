@@ -92,8 +92,8 @@ def test_the_accounting_is_the_true_one(services: Services, truth: Truth, backfi
     assert set(truth.log_hours) <= set(rows)
     for hour, of_hour in truth.log_hours.items():
         row = rows[hour]
-        found = (row["lines"], row["accepted"], row["duplicates"], dict(row["quarantined_by_reason"]))
-        assert found == (of_hour.lines, of_hour.accepted, of_hour.duplicates, of_hour.quarantined)
+        counts = (row["lines"], row["accepted"], row["duplicates"], dict(row["quarantined_by_reason"]))
+        assert counts == (of_hour.lines, of_hour.accepted, of_hour.duplicates, of_hour.quarantined)
         assert (row["late"], row["out_of_order"], row["files"]) == (of_hour.late, of_hour.out_of_order, of_hour.files)
         assert row["is_closed"]
 
@@ -148,7 +148,7 @@ def test_a_run_by_hand_over_a_range_killed_in_the_middle_changes_nothing(
 
 def task_processes(services: Services) -> list[psutil.Process]:
     """The processes of this home that run a task just now, by their open Spark session."""
-    found = []
+    processes = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         try:
             is_ours = process.environ().get("CLICKMILL_HOME") == str(services.home)
@@ -157,10 +157,10 @@ def task_processes(services: Services) -> list[psutil.Process]:
                 for connection in process.net_connections("tcp")
             )
             if is_ours and connected and "airflow" in " ".join(process.cmdline()):
-                found.append(process)
+                processes.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-    return found
+    return processes
 
 
 def test_two_backfills_beside_each_other_do_no_harm(

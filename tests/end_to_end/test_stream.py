@@ -35,8 +35,8 @@ SOURCE = "web_stream"
 def rows(services: Services, table: str, source: str = SOURCE) -> list[dict[str, Any]]:
     path = str(services.home / "lake" / table)
     there = DeltaTable.is_deltatable(path)
-    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if there else []
-    return [row for row in found if row["source"] == source]
+    all_rows: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if there else []
+    return [row for row in all_rows if row["source"] == source]
 
 
 def shown_stream(services: Services, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
@@ -68,13 +68,13 @@ def test_a_stream_is_shown_until_ctrl_c_which_ends_all_that_it_started(
     services: Services, shown: subprocess.Popen[str]
 ) -> None:
     assert shown.stdout is not None
-    said = shown.stdout.read()
-    assert shown.returncode == 0, said
-    assert "stream of web_stream" in said
-    assert "ending the stream" in said
+    output = shown.stdout.read()
+    assert shown.returncode == 0, output
+    assert "stream of web_stream" in output
+    assert "ending the stream" in output
     home = find_home(services.home)
     assert marked_processes(home, MARK) == []
-    states = {found.name: found.state for found in Supervisor(home).states()}
+    states = {program.name: program.state for program in Supervisor(home).states()}
     assert states[BROKER] == "STOPPED"
     assert states["spark-connect"] == "RUNNING", "it ran before"
 
@@ -88,11 +88,11 @@ def test_clicks_over_tcp_are_received_and_shown(services: Services, tmp_path: Pa
     try:
         wait_until(lambda: process.poll() is not None or rows(services, "clicks", "tcp"), "clicks are there")
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=120)
     finally:
         process.kill()
         end_marked(find_home(services.home), 60, MARK)
-    assert process.returncode == 0, said
+    assert process.returncode == 0, output
     clicks = rows(services, "clicks", "tcp")
     assert {row["file"].partition("-")[0] for row in clicks} == {str(port) for port in ports}
     assert marked_processes(find_home(services.home), MARK) == []

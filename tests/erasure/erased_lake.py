@@ -54,9 +54,9 @@ def lake_without(
 
 def files_with(folder: Path, *words: str) -> list[str]:
     """The files below a folder that have one of these: as grep finds it, decompressed, or in a column of Parquet."""
-    given = [argument for word in words for argument in ("-e", word)]
-    grep = subprocess.run(["grep", "-rlaF", *given, str(folder)], capture_output=True, text=True, check=False)
-    found = grep.stdout.splitlines()
+    options = [argument for word in words for argument in ("-e", word)]
+    grep = subprocess.run(["grep", "-rlaF", *options, str(folder)], capture_output=True, text=True, check=False)
+    paths = grep.stdout.splitlines()
     for path in folder.rglob("*"):
         if path.suffix == ".parquet":
             text = str(pq.ParquetFile(path).read().to_pydict())
@@ -64,8 +64,8 @@ def files_with(folder: Path, *words: str) -> list[str]:
             text = content_of(path).decode(errors="replace")
         else:
             continue
-        found += [str(path)] if any(word in text for word in words) else []
-    return found
+        paths += [str(path)] if any(word in text for word in words) else []
+    return paths
 
 
 def comparable(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
@@ -85,8 +85,8 @@ def erase(lake: TemporaryLake, requests: Requests, *, dry_run: bool = False, **o
 
 def certificate(lake: TemporaryLake) -> dict[str, Any]:
     (file,) = (lake.settings.reports / "erasures").glob("*.json")
-    said: dict[str, Any] = json.loads(file.read_text())
-    return said
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content
 
 
 def move_landing_away(lake: TemporaryLake, *hours: str) -> None:

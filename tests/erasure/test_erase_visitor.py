@@ -64,14 +64,14 @@ def test_an_erased_visitor_is_as_if_never_come(sample_lake: TemporaryLake, tmp_p
     clicks = sum(row["visitor_id"] == visitor for row in lake.rows(CLICKS))
     assert clicks > 3
     assert files_with(lake.settings.home, visitor)
-    said = erase(lake, Requests.of([visitor]))
+    lines = erase(lake, Requests.of([visitor]))
     assert files_with(lake.settings.home, visitor) == []
     assert_same_tables(comparable(lake), comparable(lake_without(sample_lake, tmp_path / "fresh", [visitor], run_all)))
     assert landed_since(lake, "web") == {}, "what it has rewritten is read as before"
     on_record = certificate(lake)
     assert on_record["state"] == "completed"
     assert on_record["gone"]["clicks"] == clicks == on_record["found"]["clicks"]
-    assert visitor not in "\n".join(said)
+    assert visitor not in "\n".join(lines)
     with pytest.raises(ClickmillError, match="nothing found"):
         erase(lake, Requests.of([visitor]))
 
@@ -87,7 +87,7 @@ def runs_of(lake: TemporaryLake) -> set[str]:
 def test_log_hours_with_others_between_are_run_together(sample_lake: TemporaryLake, tmp_path: Path) -> None:
     lake = sample_lake.copy(tmp_path / "erased")
     between = b"".join(content_of(file) for file in landed(lake) if file.parent.name == "log_hour=11")
-    visitors = [one for one in busiest_visitors(lake, 400) if one.encode() not in between][:20]
+    visitors = [visitor for visitor in busiest_visitors(lake, 400) if visitor.encode() not in between][:20]
     before, validated = lake.rows(INGEST_ACCOUNTING), runs_of(lake)
     erase(lake, Requests.of(visitors))
     assert certificate(lake)["log_hours"] == {"web": ["2026-03-01T10", "2026-03-01T12"]}
@@ -105,8 +105,8 @@ def test_gone_landing_leaves_the_same_counts(sample_lake: TemporaryLake, tmp_pat
     erase(lake, Requests.of(visitors))
     assert files_with(lake.settings.home, *visitors) == []
     fresh = lake_without(sample_lake, tmp_path / "fresh", visitors, run_all)
-    found, expected = without_lines(comparable(lake)), without_lines(comparable(fresh))
-    assert_same_tables(found, expected)
+    tables, expected = without_lines(comparable(lake)), without_lines(comparable(fresh))
+    assert_same_tables(tables, expected)
 
 
 ADDRESS, OTHERS = "192.0.2.7", ("192.0.2.77", "198.51.100.9")
@@ -145,8 +145,8 @@ def test_an_address_goes_with_the_visitors_derived_from_it(lake: TemporaryLake, 
     assert len(left) == 4
     assert_same_tables(without_lines(comparable(lake)), without_lines(comparable(fresh)))
     for word in (ADDRESS, *(visitors - left)):
-        found = [file for file in files_with(lake.settings.home, word) if ADDRESS != word or not others_only(file)]
-        assert found == []
+        files = [file for file in files_with(lake.settings.home, word) if ADDRESS != word or not others_only(file)]
+        assert files == []
 
 
 def test_others_stay_who_they_are_when_the_key_of_their_day_is_gone(lake: TemporaryLake) -> None:
@@ -218,9 +218,9 @@ def test_what_was_not_shown_is_said_and_other_requests_are_refused(lake: Tempora
         erase(lake, Requests.of(addresses=["203.0.113.99"]), shown=shown)
     assert shown.numbers == {"clicks": 2, "landing": 3, "quarantined_clicks": 1}
     lake.land(START, {"a.log.gz": access_lines(10), "b.log.gz": access_lines(10)}, source="access")
-    said = erase(lake, requests, shown=shown)
-    assert "  more was found than was shown before: landing 6 instead of 3" in said
-    assert ADDRESS not in "".join((*said, *shown.lines))
+    lines = erase(lake, requests, shown=shown)
+    assert "  more was found than was shown before: landing 6 instead of 3" in lines
+    assert ADDRESS not in "".join((*lines, *shown.lines))
 
 
 def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: str, tmp_path: Path) -> None:
@@ -236,8 +236,8 @@ def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: 
     }
 
     def run(*options: str) -> subprocess.CompletedProcess[str]:
-        given = ["--requests", str(requests), "--by", "Ada", "--because", "asked for by letter", *options]
-        command = [sys.executable, "-m", "clickmill", "erase", *given]
+        arguments = ["--requests", str(requests), "--by", "Ada", "--because", "asked for by letter", *options]
+        command = [sys.executable, "-m", "clickmill", "erase", *arguments]
         return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
     copied, log = lake.settings.home / "copied.csv.gz", lake.settings.logs / "task.log"
@@ -261,8 +261,8 @@ def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: 
     # What was counted before stays, also what somebody may have decided on it; the two are those of removed files.
     assert lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY) <= counted + 2
     log.unlink()
-    said = "".join(one.stdout + one.stderr for one in (planned, stopped, done))
-    assert not any(visitor in said for visitor in visitors)
+    output = "".join(process.stdout + process.stderr for process in (planned, stopped, done))
+    assert not any(visitor in output for visitor in visitors)
     assert files_with(lake.settings.home, *visitors) == []
     assert Counter(lake.acts()) == {
         ("erase_visitor", event): count for event, count in (("begun", 2), ("failed", 1), ("completed", 1))

@@ -36,7 +36,7 @@ VISITOR = "visitor-to-go"
 
 
 def clicks(ids: str, visitor: str = "somebody-else") -> bytes:
-    return b"".join(click(one, f"{HOUR}:10:00Z", visitor_id=visitor) for one in ids)
+    return b"".join(click(event_id, f"{HOUR}:10:00Z", visitor_id=visitor) for event_id in ids)
 
 
 class FirstOf:
@@ -44,7 +44,9 @@ class FirstOf:
 
     def of(self, arrivals: pa.Table) -> pa.Table:
         ids = arrivals["event_id"].to_pylist()
-        return arrivals.filter(pa.array([place == ids.index(one) for place, one in enumerate(ids)], pa.bool_()))
+        return arrivals.filter(
+            pa.array([place == ids.index(event_id) for place, event_id in enumerate(ids)], pa.bool_())
+        )
 
     def end(self) -> dict[str, object]:
         return {}
@@ -108,11 +110,11 @@ class Played:
         batches = [batch for table in (*arrivals, rows_of_files(done)) for batch in table.to_batches()]
         folder = self.lake.folder_for_files(CLICKS)
         written, new = WrittenRows(), list[NewFile]()
-        for kind, given in rows_written(batches, self.source, folder, folder, FirstOf()):  # type: ignore[arg-type]
+        for kind, items in rows_written(batches, self.source, folder, folder, FirstOf()):  # type: ignore[arg-type]
             if kind == "clicks":
-                new += [NewFile(**one) for one in given]
+                new += [NewFile(**item) for item in items]
             elif kind == "outcome":
-                written.outcomes.extend(given)
+                written.outcomes.extend(items)
         transaction = StreamTransaction("s", self.batch_id)
         self.lake.append(CLICKS, new, transaction)
         of_stream = StreamIngest(self.settings, self.source, "s", None)
@@ -123,10 +125,10 @@ class Played:
     def erase(self) -> None:
         """What is to go, from the tables and the landing zone."""
         erasure = Erasure(None, self.settings, Requests.of([VISITOR]))  # type: ignore[arg-type]
-        certificate, found = erasure.certificate("Ada", "asked for by letter")
-        assert found is not None
-        erasure.plan(certificate, found)
-        erasure.erase(certificate, found)
+        certificate, selection = erasure.certificate("Ada", "asked for by letter")
+        assert selection is not None
+        erasure.plan(certificate, selection)
+        erasure.erase(certificate, selection)
 
     def account(self, *names: str) -> list[int]:
         (row,) = self.lake.read_rows(INGEST_ACCOUNTING, names, [])

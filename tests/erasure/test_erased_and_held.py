@@ -69,12 +69,12 @@ def test_a_dropped_hour_is_released_before_an_erasure_of_its_visitor_is_complete
     with pytest.raises(ClickmillError, match=f"not complete: published as they were before: {hour}; decide on them"):
         erase(lake, Requests.of([VISITOR]))
     assert published(lake) == clicks
-    assert any(hour in what for what in certificate(lake)["outside"])
+    assert any(hour in place for place in certificate(lake)["outside"])
 
     release = decide_held.Decision(Hour.parse(hour), "release", "Ada", "the erasure needs it")
     decide_held.decide(lake.spark, lake.settings, release)
     erase(lake, Requests.of([VISITOR]))
     assert certificate(lake)["state"] == "completed"
-    assert not any(hour in what for what in certificate(lake)["outside"])
+    assert not any(hour in place for place in certificate(lake)["outside"])
     no_click = 1
     assert published(lake) == len(LINES) - 10 - no_click - 1

@@ -101,8 +101,8 @@ def expected(*, without: tuple[str, ...]) -> list[str]:
 
 
 def visitor_of(lake: TemporaryLake, number: int) -> str:
-    (found,) = {row["visitor_id"] for row in rows_of(lake, CLICKS) if row["line"] == number}
-    return str(found)
+    (visitor,) = {row["visitor_id"] for row in rows_of(lake, CLICKS) if row["line"] == number}
+    return str(visitor)
 
 
 @pytest.mark.parametrize("kills", [(), (1, 2, 3, 4, 5, 6, 8)])
@@ -121,8 +121,8 @@ def test_an_address_takes_the_rows_of_its_lines(access_lake: TemporaryLake, kill
             break
         except Killed:
             continue
-    said = certificate(lake)
-    assert said["state"] == "completed"
+    record = certificate(lake)
+    assert record["state"] == "completed"
     assert Counter(row["visitor_id"] for row in rows_of(lake, CLICKS)) == before - Counter({visitor: 4})
     gone = tuple(set(HERS))
     assert landed_lines(lake) == [line for line in lines(HOURS[0]) if not line.startswith(gone)]
@@ -151,8 +151,8 @@ def test_a_visitor_takes_the_landed_lines_of_its_rows_and_nobody_elses(access_la
     # In the second hour hers and another's click are alike, and their file is not the one that was read.
     with pytest.raises(ClickmillError, match=r"not complete: .*access 2026-03-01T11; erase by the address"):
         erase(lake, Requests.of([hers]))
-    (said,) = [one for one in certificates(lake) if one["state"] == "begun"]
-    assert said["unjoined_hours"] == {"access": [HOURS[1]]}
+    (record,) = [record for record in certificates(lake) if record["state"] == "begun"]
+    assert record["unjoined_hours"] == {"access": [HOURS[1]]}
     assert {row["visitor_id"] for row in rows_of(lake, CLICKS)} == {alike}
     first = [line for line in lines(HOURS[0]) if not line.startswith((f"{OTHER} -", f"{HERS[0]} -", f"{HERS[2]} -"))]
     assert landed_lines(lake)[: len(first)] == first
@@ -166,7 +166,7 @@ def test_a_visitor_takes_the_landed_lines_of_its_rows_and_nobody_elses(access_la
     )
     # Then no line is left of which the row has gone.
     erase(lake, Requests.of([hers]))
-    assert {one["state"] for one in certificates(lake)} == {"completed"}
+    assert {record["state"] for record in certificates(lake)} == {"completed"}
 
 
 def certificates(lake: TemporaryLake) -> list[dict[str, object]]:

@@ -48,7 +48,9 @@ def test_streamed_clicks_go_while_no_stream_runs(spark: SparkSession, tmp_path: 
     run_all(lake)
     times = Counter(row["visitor_id"] for row in lake.rows(CLICKS) if row["visitor_id"])
     # Of a stream's duplicates the lake has no rows: of one who has none.
-    visitor = next(one for one, count in times.most_common() if count == sum(one.encode() in line for line in lines))
+    visitor = next(
+        visitor for visitor, count in times.most_common() if count == sum(visitor.encode() in line for line in lines)
+    )
 
     checkpoint = StreamCheckpoint.of(lake.settings, "web")
     with checkpoint.owned(lake.settings), pytest.raises(ClickmillError, match=r"nothing is erased.*runs already"):

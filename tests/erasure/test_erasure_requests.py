@@ -41,7 +41,7 @@ WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {},
         {"visitors": ["v1"]},
@@ -55,9 +55,9 @@ WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
         {"prefixes": ["https://shop.test"]},
     ],
 )
-def test_what_would_find_too_much_is_refused(given: dict[str, list[str]]) -> None:
+def test_what_would_find_too_much_is_refused(arguments: dict[str, list[str]]) -> None:
     with pytest.raises(UsageError, match="expected"):
-        Requests.of(**given)
+        Requests.of(**arguments)
 
 
 def test_a_file_of_requests_has_json_and_toml(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_file_of_requests_has_json_and_toml(tmp_path: Path) -> None:
 
 def test_a_word_is_found_whole_only_whatever_is_around_it() -> None:
     words = Words(("192.0.2.7", "visitör-1", "a.b(c)"))
-    for found in (
+    for text in (
         "192.0.2.7",
         "x 192.0.2.7:",
         'x"visitör-1"',
@@ -85,8 +85,8 @@ def test_a_word_is_found_whole_only_whatever_is_around_it() -> None:
         "192.0.2.7-8",
         r"as Apache writes it: visit\xC3\xB6r-1",
     ):
-        assert words.is_in(found.encode("utf-8"))
-        assert words.is_in(b"\xff" + found.encode("utf-8") + b"\xfe\xfe")
+        assert words.is_in(text.encode("utf-8"))
+        assert words.is_in(b"\xff" + text.encode("utf-8") + b"\xfe\xfe")
     for other in ("192.0.2.77", "1192.0.2.7", "192x0.2.7", "visitör-12", "myvisitör-1", "aab(c)"):
         assert not words.is_in(other.encode("utf-8"))
 
@@ -131,10 +131,10 @@ def test_a_file_keeps_all_other_bytes_in_their_order(tmp_path: Path, suffix: str
     assert search([settings.landing], matcher.words).matches == [path]
     (file,) = landed_files(settings.landing, "web")
     assert file == LandedFile(path, HOUR)
-    found, count = matching_lines(file, matcher)
+    numbers, count = matching_lines(file, matcher)
     assert count == 8
-    assert found == {1, 3, 5, 7}
-    write_without(file, found)
+    assert numbers == {1, 3, 5, 7}
+    write_without(file, numbers)
     with path.open("rb") as stream:
         assert b"".join(decompressed(stream, path.name)) == b"".join(others)
     assert path.stat().st_mtime_ns == changed
@@ -163,9 +163,9 @@ def test_lines_are_erased_however_the_file_was_written(tmp_path: Path, write: Ca
     path.write_bytes(write(lines))
     assert search([settings.landing], matcher.words).matches == [path]
     (file,) = landed_files(settings.landing, "web")
-    found, _ = matching_lines(file, matcher)
-    assert found == {2}
-    write_without(file, found)
+    numbers, _ = matching_lines(file, matcher)
+    assert numbers == {2}
+    write_without(file, numbers)
     assert path.read_bytes() == b"".join([lines[0], *lines[2:]])
     assert search([settings.landing], matcher.words).matches == []
 
@@ -220,13 +220,13 @@ def test_a_url_is_found_in_landed_files_as_it_was_asked_for_and_as_its_page(tmp_
     lines = [{"ts": "2026-03-01T10:00:00Z", "url": url} for url in urls]
     (folder / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (file,) = landed_files(settings.landing, "web")
-    for prefix, found in {
+    for prefix, numbers in {
         "http://shop.test/user/42": {1},
         "http://shop.test/user/{id}": {1, 2},
         "http://shop.test/?user=42": {3},
     }.items():
         matcher = Matcher.of(Requests.of(prefixes=[prefix]), LineParser.of(source, settings))
-        assert matching_lines(file, matcher) == (found, 3), prefix
+        assert matching_lines(file, matcher) == (numbers, 3), prefix
 
 
 def test_a_url_in_a_line_that_is_no_click_is_found_as_programs_write_it(tmp_path: Path) -> None:
@@ -286,11 +286,11 @@ def test_a_replay_whose_rule_names_somebody_has_none_any_more(settings: Settings
     ]  # fmt: skip
     append_events(lake, rows)
     assert redact_others(lake, matcher, set()) == {JOURNAL.name: 1}
-    found = {
+    events = {
         row["subject"]: (row["details"].get("rule"), row["details"]["lines"], row["because"])
         for row in read_events(lake.settings.lake, [])
     }
-    assert found == {id: (rule, "1", f"asked: {rule}") for id, rule in rules.items()} | {"one": (None, "1", ERASED)}
+    assert events == {id: (rule, "1", f"asked: {rule}") for id, rule in rules.items()} | {"one": (None, "1", ERASED)}
 
 
 def test_what_is_found_of_somebody_is_masked_in_the_journal_and_covers_nothing(settings: Settings) -> None:

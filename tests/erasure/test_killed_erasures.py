@@ -27,7 +27,7 @@ EVENTS = {VISITOR: "event-of-the-first", OTHER: "event-of-the-second"}
 def lines(hour: str, *visitors: str, day: bytes = b"") -> bytes:
     """A click of each visitor; one of the hour before; one with ``day`` before it; a line that is none."""
     before = f"{hour[:11]}{int(hour[11:]) - 1:02d}"
-    found = []
+    parts = []
     for visitor in visitors:
         of_visitor = [
             click(f"{EVENTS[visitor]}-{hour}", f"{hour}:05:00Z", "http://shop.test/a", visitor_id=visitor),
@@ -36,8 +36,8 @@ def lines(hour: str, *visitors: str, day: bytes = b"") -> bytes:
             f"no JSON of {visitor}\n".encode(),
         ]
         # The number that a repaired line has in the end is none that one had before.
-        found += of_visitor[::-1] if visitor == VISITOR else of_visitor
-    return b"".join(found)
+        parts += of_visitor[::-1] if visitor == VISITOR else of_visitor
+    return b"".join(parts)
 
 
 def run_all(lake: TemporaryLake) -> None:

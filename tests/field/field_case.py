@@ -37,7 +37,7 @@ HOUR = Hour.parse("2026-03-10T12")
 class Answer:
     """What became of a case's lines, and what landing has said."""
 
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     clicks: int = 0
     quarantined: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -47,13 +47,13 @@ class Answer:
 
     def differs_from(self, expected: dict[str, Any]) -> dict[str, Any]:
         """What of a right answer it does not have, as it is here."""
-        said = "\n".join(self.said)
+        text = "\n".join(self.messages)
         wrong: dict[str, Any] = {}
         for name, value in expected.items():
             if name == "said":
-                is_right, here = bool(re.search(value, said)), said
+                is_right, here = bool(re.search(value, text)), text
             elif name == "said_not":
-                is_right, here = not re.search(value, said), said
+                is_right, here = not re.search(value, text), text
             else:
                 here = getattr(self, name)
                 is_right = here == value
@@ -75,12 +75,12 @@ def answer_of(case: str, tmp_path: Path) -> Answer:
     )
     (source,) = load_sources(settings).values()
     answer = Answer()
-    given = [tmp_path / "case" / name for name in told["land"]]
+    paths = [tmp_path / "case" / name for name in told["land"]]
     if told.get("are_records"):
-        records = [line for file in given for line in file.read_bytes().splitlines()]
+        records = [line for file in paths for line in file.read_bytes().splitlines()]
         tables = read_records([lines_table(records, hour=HOUR, file="t/0")], LineParser.of(source, settings))
     else:
-        for path in given:
+        for path in paths:
             _land(settings, source, path, answer)
         files = [
             LandedFile(file, hour, number)
@@ -100,9 +100,9 @@ def told_of(case: str) -> dict[str, Any]:
 
 def _land(settings: Settings, source: Source, path: Path, answer: Answer) -> None:
     try:
-        answer.said.extend(land_all(settings, source.name, [path]))
+        answer.messages.extend(land_all(settings, source.name, [path]))
     except ClickmillError as error:
-        answer.said.append(f"{type(error).__name__}: {error}")
+        answer.messages.append(f"{type(error).__name__}: {error}")
 
 
 def _count(tables: list[pa.Table], answer: Answer) -> None:

@@ -9,7 +9,7 @@ from tests.support.refusals import enter_home, refusal
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--key", "colour"], "invalid value for '--key': 'colour' is not one of 'url', 'country_code'"),
         (["--key", "url", "--groupings", "fields,magic"], "--groupings magic: expected some of fields, range"),
@@ -26,9 +26,9 @@ def test_wrong_arguments(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
-    said: str,
+    message: str,
 ) -> None:
     enter_home(settings, monkeypatch)
     code, line = refusal(capsys, monkeypatch, "advise", "--hour", "2026-03-01T05", *arguments)
     assert code == 2
-    assert said in line
+    assert message in line

@@ -64,7 +64,7 @@ def test_hot_url_is_named_and_salted(planted: TemporaryLake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "values", "error", "said"),
+    ("arguments", "values", "error", "message"),
     [
         (JobArguments.of("web", None, None, "2026-03-01T06"), {}, ClickmillError, "no clicks of web in the log hours"),
         (JobArguments.of("web", None, None, "2026-03-01T09"), {}, ClickmillError, "has not been ingested"),
@@ -73,12 +73,12 @@ def test_hot_url_is_named_and_salted(planted: TemporaryLake) -> None:
     ],
 )
 def test_what_cannot_be_partitioned_is_one_line(
-    planted: TemporaryLake, arguments: JobArguments, values: dict[str, str], error: type[Exception], said: str
+    planted: TemporaryLake, arguments: JobArguments, values: dict[str, str], error: type[Exception], message: str
 ) -> None:
     from spark_jobs.grouping.job import AdviceRequest, give_advice
 
     request = replace(AdviceRequest("url", (2,)), **values)
-    with pytest.raises(error, match=said) as raised:
+    with pytest.raises(error, match=message) as raised:
         give_advice(planted.spark, planted.settings, arguments, request, is_measured=False)
     assert type(raised.value) is error
     assert "\n" not in str(raised.value)

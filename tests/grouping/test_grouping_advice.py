@@ -87,9 +87,9 @@ def test_salts_go_round_from_the_last_instance_to_the_first() -> None:
 def test_next_busy_keys_are_split_when_the_hot_ones_are_not_enough() -> None:
     # a is hot (220 > 200); b, c are not, but share a bucket: without splitting b at least 180 + 170 remain there.
     busy = distribution({"a": (220, 0), "b": (180, 1), "c": (170, 1)}, {4: (220, 350, 115, 115)})
-    found = salting(busy, 4, 4)
-    assert found.hot_keys == ("a", "b")
-    assert max(salted_clicks(busy, 4, busy.busiest[:2], found.salts)) <= 1.5 * 200
+    split = salting(busy, 4, 4)
+    assert split.hot_keys == ("a", "b")
+    assert max(salted_clicks(busy, 4, busy.busiest[:2], split.salts)) <= 1.5 * 200
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_settings_are_what_the_configuration_takes() -> None:
 
 def hostile_advice() -> Advice:
     keys = distribution({HOSTILE: (248, 9)}, {8: HOT.by_bucket[8]})
-    loads = [replace(one, salting=one.salting and Salting(4, (HOSTILE,))) for one in HOT_LOADS]
+    loads = [replace(hot_load, salting=hot_load.salting and Salting(4, (HOSTILE,))) for hot_load in HOT_LOADS]
     measured = Measurement("custom(<b>) over 2", 2, 800, 0.5, 1.9, 1.5, (1000.0, None))
     return replace(advise(keys, "web", "2026-03-01T05", loads, cores=2), measurements=(measured,))
 
@@ -205,9 +205,9 @@ def test_page_shows_texts_without_power_and_nothing_from_elsewhere() -> None:
 
 
 def test_json_is_plain() -> None:
-    found = json.loads(json.dumps(as_json(hostile_advice())))
-    assert found["hot_keys"] == [{"key": HOSTILE, "clicks": 248, "share": 0.31, "fields_limit": 3}]
-    salted = next(one for one in found["groupings"] if one["grouping"] == "salted_fields")
+    advice = json.loads(json.dumps(as_json(hostile_advice())))
+    assert advice["hot_keys"] == [{"key": HOSTILE, "clicks": 248, "share": 0.31, "fields_limit": 3}]
+    salted = next(entry for entry in advice["groupings"] if entry["grouping"] == "salted_fields")
     assert (salted["salts"], salted["salted_keys"], salted["largest"], salted["skew"]) == (4, [HOSTILE], 131, 1.31)
-    assert found["recommendation"]["salts"] == 4
-    assert found["measured"][0]["rows_per_second"] == [1000.0, None]
+    assert advice["recommendation"]["salts"] == 4
+    assert advice["measured"][0]["rows_per_second"] == [1000.0, None]

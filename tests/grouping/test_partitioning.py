@@ -41,17 +41,17 @@ def test_key_distribution_is_what_a_counter_says(clicks: Any) -> None:
     rows = clicks.select("url", F.hash("url").alias("url_hash")).collect()
     hashes = {row["url"]: row["url_hash"] for row in rows}
     counted = Counter(row["url"] for row in rows)
-    found = key_distribution(clicks, "url", COUNTS).collect()
-    (totals,) = (row for row in found if row["keys"] is not None)
+    distribution = key_distribution(clicks, "url", COUNTS).collect()
+    (totals,) = (row for row in distribution if row["keys"] is not None)
     assert (totals["clicks"], totals["keys"]) == (1500, len(counted))
-    busiest = {row["key"]: (row["clicks"], row["key_hash"]) for row in found if row["key_hash"] is not None}
+    busiest = {row["key"]: (row["clicks"], row["key_hash"]) for row in distribution if row["key_hash"] is not None}
     assert busiest == {key: (counted[key], hashes[key]) for key in busiest}
     assert sorted((count for count, _ in busiest.values()), reverse=True) == sorted(counted.values(), reverse=True)[:16]
     expected: Counter[tuple[int, int]] = Counter()
     for key, count in counted.items():
         for instances in COUNTS:
             expected[instances, hashes[key] % instances] += count
-    buckets = {(row["instances"], row["bucket"]): row["clicks"] for row in found if row["instances"] is not None}
+    buckets = {(row["instances"], row["bucket"]): row["clicks"] for row in distribution if row["instances"] is not None}
     assert buckets == expected
 
 
@@ -99,16 +99,16 @@ def test_loads_are_what_the_rows_say(clicks: Any) -> None:
             instances_of[row["url"]].add(instance)
             late[instance] += row["time"] < latest.get(place, 0)
             latest[place] = max(row["time"], latest.get(place, 0))
-        found = measured[number]
+        by_instance = measured[number]
         split = sum(len(instances) > 1 for instances in instances_of.values())
-        assert sum(one[1] for one in found.values()) == split, grouping.described()
-        assert sum(one[0] for one in found.values()) == 1500, grouping.described()
+        assert sum(load[1] for load in by_instance.values()) == split, grouping.described()
+        assert sum(load[0] for load in by_instance.values()) == 1500, grouping.described()
         # Shuffle and salt go by a hash of all columns, and here there are fewer; range draws its bounds each time.
         if not isinstance(grouping, ShuffleGrouping | SaltedFieldsGrouping | RangeGrouping):
-            assert {instance: one[0] for instance, one in found.items()} == rows, grouping.described()
-            assert {instance: one[2] for instance, one in found.items()} == {i: late[i] for i in rows}
-    late_rows = [sum(one[2] for one in measured[number].values()) for number in range(len(groupings))]
+            assert {instance: load[0] for instance, load in by_instance.items()} == rows, grouping.described()
+            assert {instance: load[2] for instance, load in by_instance.items()} == {i: late[i] for i in rows}
+    late_rows = [sum(load[2] for load in measured[number].values()) for number in range(len(groupings))]
     assert min(late_rows[0], late_rows[1], late_rows[5]) > 100
     salted = [measured[4].get(instance, (0, 0, 0))[0] for instance in range(8)]
     assert sum(salted) == 1500
-    assert max(salted) < max(one[0] for one in measured[1].values())
+    assert max(salted) < max(load[0] for load in measured[1].values())

@@ -189,7 +189,9 @@ class History:
                 self.lake.replace_rows(table, _stored(table, lines), log_hours_predicate("web", [hour]))
             if self.random.random() < 0.3:  # as an ingest leaves it that was killed while it changed duplicates
                 was = [
-                    replace(one, kind=DUPLICATE, first=hour) for one in lines if one.kind == CLICK and one.number % 2
+                    replace(line, kind=DUPLICATE, first=hour)
+                    for line in lines
+                    if line.kind == CLICK and line.number % 2
                 ]
                 self._add(DUPLICATE_CLICKS, was)
             account = HourAccount(len(lines), {line.file for line in lines})
@@ -248,9 +250,9 @@ class History:
         for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS):
             rows = self.lake.rows(table)
             if table == QUARANTINED_CLICKS:
-                gone = [(one.hour, one.file, one.number) for one in self.lines if one.visitor == visitor]
+                gone = [(line.hour, line.file, line.number) for line in self.lines if line.visitor == visitor]
                 keep = pa.array(
-                    [(log_hour_of(one), one["file"], one["line"]) not in gone for one in rows.to_pylist()], pa.bool_()
+                    [(log_hour_of(row), row["file"], row["line"]) not in gone for row in rows.to_pylist()], pa.bool_()
                 )
             else:
                 keep = pc.not_equal(rows["visitor_id"], visitor)
@@ -266,19 +268,19 @@ class History:
         """Lines leave the quarantine of finalised hours, some as duplicates."""
         if replay_id not in self.replays:
             hours = self.accounts().keys() - self.removed()
-            may_be = [one for one in self.lines if one.kind == QUARANTINED and one.hour in hours]
-            self.replays[replay_id] = [one for one in may_be if self.random.random() < 0.6]
+            may_be = [line for line in self.lines if line.kind == QUARANTINED and line.hour in hours]
+            self.replays[replay_id] = [line for line in may_be if self.random.random() < 0.6]
         lines = self.replays[replay_id]
         if not lines or not self._all_accounted(sorted({line.hour for line in lines})):
             return
-        places = [{**one.as_row(), "replay_id": replay_id} for one in lines]
+        places = [{**line.as_row(), "replay_id": replay_id} for line in lines]
         self.lake.append_rows(
-            REPLAYED_LINES, [{**one, "raw": "", "bytes": 1, "digest": 1} for one in map(_named, places)]
+            REPLAYED_LINES, [{**row, "raw": "", "bytes": 1, "digest": 1} for row in map(_named, places)]
         )
-        now_clicks = [replace(one, kind=CLICK, reason=None, replay_id=replay_id) for one in lines if one.number % 3]
+        now_clicks = [replace(line, kind=CLICK, reason=None, replay_id=replay_id) for line in lines if line.number % 3]
         self._add(CLICKS, now_clicks)
         self._take(QUARANTINED_CLICKS, lines)
-        self._account_for(replay_id, 0, places, [one.as_row() for one in now_clicks], 1)
+        self._account_for(replay_id, 0, places, [line.as_row() for line in now_clicks], 1)
         for line in lines:
             line.kind, line.reason, line.replay_id = (CLICK if line.number % 3 else DUPLICATE), None, replay_id
 
@@ -288,13 +290,13 @@ class History:
             return
         replay_id = self.random.choice(done)
         there = {id(line) for line in self.lines}
-        lines = [one for one in self.replays.pop(replay_id) if id(one) in there and one.hour not in self.removed()]
-        lines = [one for one in lines if one.replay_id == replay_id]
-        places = [{**one.as_row(), "replay_id": replay_id, "reason": "not_json"} for one in lines]
+        lines = [line for line in self.replays.pop(replay_id) if id(line) in there and line.hour not in self.removed()]
+        lines = [line for line in lines if line.replay_id == replay_id]
+        places = [{**line.as_row(), "replay_id": replay_id, "reason": "not_json"} for line in lines]
         if not lines:
             return
-        self._add(QUARANTINED_CLICKS, [replace(one, kind=QUARANTINED, reason="not_json") for one in lines])
-        self._account_for(replay_id, 1, places, [one.as_row() for one in lines if one.kind == CLICK], -1)
+        self._add(QUARANTINED_CLICKS, [replace(line, kind=QUARANTINED, reason="not_json") for line in lines])
+        self._account_for(replay_id, 1, places, [line.as_row() for line in lines if line.kind == CLICK], -1)
         self._take(CLICKS, lines)
         self.withdrawn |= {line.hour for line in lines}
         for line in lines:
@@ -304,9 +306,11 @@ class History:
         """Clicks of accounted hours go for their age."""
         going = [hour for hour in hours if hour in self.accounts() and self._all_accounted([hour])]
         accounts = self.lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, [])
-        said = [one | {"clicks_removed_at": datetime.now(UTC)} for one in accounts if log_hour_of(one) in going]
+        rows = [
+            account | {"clicks_removed_at": datetime.now(UTC)} for account in accounts if log_hour_of(account) in going
+        ]
         if going:
-            self.lake.replace_rows(INGEST_ACCOUNTING, said, log_hours_predicate("web", going))
+            self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate("web", going))
         left = self.removed()
         for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS):
             if left:
@@ -419,7 +423,7 @@ class History:
     def _take(self, table: Table, lines: list[Line]) -> None:
         gone = {(line.hour, line.file, line.number) for line in lines}
         rows = self.lake.rows(table)
-        keep = [(log_hour_of(one), one["file"], one["line"]) not in gone for one in rows.to_pylist()]
+        keep = [(log_hour_of(row), row["file"], row["line"]) not in gone for row in rows.to_pylist()]
         self.lake.tables[table.name] = rows.filter(pa.array(keep, pa.bool_()))
 
 

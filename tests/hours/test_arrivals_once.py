@@ -43,12 +43,12 @@ def found_of(*tables: Iterable[pa.RecordBatch], **withdrawn: Any) -> list[dict[s
 @settings(deadline=None, max_examples=60)
 @given(st.lists(TABLES, min_size=1, max_size=4))
 def test_of_each_place_the_first_tables_row_is_taken(tables: list[Stored]) -> None:
-    found = found_of(*(rows_of(table, f"of {number}") for number, table in enumerate(tables)))
+    rows = found_of(*(rows_of(table, f"of {number}") for number, table in enumerate(tables)))
     wanted = []
     for place in sorted({place for table in tables for place in table}):
         number = next(number for number, table in enumerate(tables) if place in table)
         wanted.append((*place, f"of {number}", tables[number][place], number))
-    assert [(row["file"], row["line"], row["text"], row["replay_id"], row[TABLE]) for row in found] == wanted
+    assert [(row["file"], row["line"], row["text"], row["replay_id"], row[TABLE]) for row in rows] == wanted
 
 
 @settings(deadline=None, max_examples=60)
@@ -58,13 +58,13 @@ def test_a_withdrawn_replays_lines_are_back_where_its_clicks_were(
 ) -> None:
     lines = rows_of(dict.fromkeys(recovered), "line")
     readers = [rows_of(table, f"of {number}") for number, table in enumerate(tables)]
-    found = found_of(*readers, recovered=lines, withdrawn="r")
+    rows = found_of(*readers, recovered=lines, withdrawn="r")
     wanted = []
     for place in sorted({place for table in tables for place in table}):
         number = next(number for number, table in enumerate(tables) if place in table)
         is_back = tables[number][place] == "r" and place in recovered
         wanted.append((*place, "line", None) if is_back else (*place, f"of {number}", tables[number][place]))
-    assert [(row["file"], row["line"], row["text"], row["replay_id"]) for row in found] == wanted
+    assert [(row["file"], row["line"], row["text"], row["replay_id"]) for row in rows] == wanted
 
 
 def test_more_rows_than_a_part_has_are_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,5 +78,5 @@ def test_more_rows_than_a_part_has_are_put_in_order(monkeypatch: pytest.MonkeyPa
             columns = [["a"] * of_batch, lines, [f"{line:0200}" for line in lines], [None] * of_batch]
             yield pa.RecordBatch.from_pydict(dict(zip(ROWS.names, columns, strict=True)), ROWS)
 
-    found = found_of(batches(), batches())
-    assert [(row["line"], row[TABLE]) for row in found] == [(line, 0) for line in range(1, count + 1)]
+    rows = found_of(batches(), batches())
+    assert [(row["line"], row[TABLE]) for row in rows] == [(line, 0) for line in range(1, count + 1)]

@@ -115,16 +115,16 @@ def test_a_bad_log_hour_is_held_until_it_is_fixed_and_the_others_go_on(lake: Tem
     # The log hour comes again, and most of it is noise.
     land(lake, HOUR, 2, noise=9)
     count(lake, HOUR)
-    said = validate_red(lake, HOUR)
-    assert f"web {HOUR}: expected at most 50% of the lines are in quarantine; found" in said
-    assert f"{HOUR} is held" in said
+    message = validate_red(lake, HOUR)
+    assert f"web {HOUR}: expected at most 50% of the lines are in quarantine; found" in message
+    assert f"{HOUR} is held" in message
     (held,) = lake.events(HOUR)[1:]
     assert (held.outcome, held.actor) == ("held", None)
     assert held.because.startswith(f"web {HOUR}: ")
     assert any("found quarantined_share" in example for example in held.examples)
-    said = "\n".join(lake.run("publish", HOUR))
-    assert "0 click hours published, 1 held at their last good version" in said
-    assert f"--hour {HOUR}" in said
+    output = "\n".join(lake.run("publish", HOUR))
+    assert "0 click hours published, 1 held at their last good version" in output
+    assert f"--hour {HOUR}" in output
     assert published(lake) == {HOUR: 4}
 
     # The next hour brings a late click for the held one: it is counted, not published, and fails nothing.
@@ -212,9 +212,9 @@ def test_what_a_person_has_dropped_stays_whoever_counts_it_until_it_is_released(
     land(lake, HOUR, 5)
     for job in ("ingest", "aggregate", "validate"):
         lake.run(job, HOUR)
-    said = "\n".join(lake.run("publish", HOUR))
-    assert f"{HOUR} is not published: dropped by Ada: half of it is lost" in said
-    assert f"clickmill decide --hour {HOUR} --decision release" in said
+    output = "\n".join(lake.run("publish", HOUR))
+    assert f"{HOUR} is not published: dropped by Ada: half of it is lost" in output
+    assert f"clickmill decide --hour {HOUR} --decision release" in output
     assert published(lake) == {HOUR: 4, NEXT: 3}
     assert events(lake) == ["published", "held", "dropped", "dropped", "dropped"]
     assert {event.answered_at for event in lake.events(HOUR)[2:]} == {lake.events(HOUR)[2].at}
@@ -256,8 +256,8 @@ def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None
     assert all(line.startswith("    ") == (": expected " in line) for line in lines)
     with pytest.raises(NotHeldError, match=r"waits for that decision$"):
         decide_range("release")
-    said = "\n".join(decide_range("publish", "quarantined_share"))
-    assert f"{HOUR}: published anyway by Ada" in said
+    output = "\n".join(decide_range("publish", "quarantined_share"))
+    assert f"{HOUR}: published anyway by Ada" in output
     assert published(lake) == {HOUR: 2, NEXT: 2}
     for hour in (HOUR, NEXT):
         assert [(event.outcome, event.actor) for event in lake.events(hour)][1:] == [("published_anyway", "Ada")]
@@ -296,11 +296,11 @@ class Answered:
 
 def answer(lake: TemporaryLake, shown: str, chosen: str = "Publish anyway") -> dict[str, Any]:
     """Answer the question that has shown this; returns the run that asks again, none if the answer was carried out."""
-    given = {"chosen_options": [chosen], "params_input": {"reason": "seen"}, "responded_by_user": {"name": "Ada"}}
+    response = {"chosen_options": [chosen], "params_input": {"reason": "seen"}, "responded_by_user": {"name": "Ada"}}
     task = Answered()
     with suppress(AirflowFailException):
         decide = task_function("held_hours", "decide_held")
-        decide(given, shown, params={"hour": HOUR}, ti=task, spark=lake.spark)
+        decide(response, shown, params={"hour": HOUR}, ti=task, spark=lake.spark)
         assert not task.left
     return task.left.get(AGAIN, {})
 
@@ -396,10 +396,10 @@ def test_of_two_decisions_at_once_one_is_made(held_lake: TemporaryLake) -> None:
             return str(error)
 
     with ThreadPoolExecutor(2) as both:
-        said = sorted(both.map(outcome, ("publish", "drop")))
-    assert said[0].startswith(f"{HOUR} is not held: ")
-    assert said[1].startswith(f"{HOUR}: ")
-    was_published = "published anyway" in said[1]
+        outcomes = sorted(both.map(outcome, ("publish", "drop")))
+    assert outcomes[0].startswith(f"{HOUR} is not held: ")
+    assert outcomes[1].startswith(f"{HOUR}: ")
+    was_published = "published anyway" in outcomes[1]
     assert events(lake) == ["held", "published_anyway" if was_published else "dropped"]
     assert published(lake) == ({HOUR: 2} if was_published else {})
 

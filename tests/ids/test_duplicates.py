@@ -54,9 +54,9 @@ def test_first_arrival_wins_within_the_window(lateness: int) -> None:
                 arrived += _some_arrivals(rng, example, ingested)
         others = {arrival: was for arrival, was in stored.items() if arrival.hour not in ingested}
         rng.shuffle(arrived)
-        found = _decided(arrived, others, ingested, lateness)
-        changed += sum(found[arrival] != was for arrival, was in others.items())
-        stored = found
+        outcomes = _decided(arrived, others, ingested, lateness)
+        changed += sum(outcomes[arrival] != was for arrival, was in others.items())
+        stored = outcomes
         assert stored == _outcomes(list(stored), lateness)
     assert changed > EXAMPLES / 20 if lateness else changed == 0
 
@@ -73,17 +73,19 @@ def _decided(
     duplicates = {arrived[row["row_id"]]: row["first_hour"] for row in rows if row["row_id"] is not None}
     changes = {(row["event_id"], row["hour_number"]): row for row in rows if row["row_id"] is None}
     assert len(rows) == len(duplicates) + len(changes)
-    found = {arrival: Stored(duplicates.get(arrival, arrival.hour), arrival not in duplicates) for arrival in arrived}
+    outcomes = {
+        arrival: Stored(duplicates.get(arrival, arrival.hour), arrival not in duplicates) for arrival in arrived
+    }
     for arrival, was in others.items():
         change = changes.get(arrival[:2])
         if change is None:
-            found[arrival] = was
+            outcomes[arrival] = was
         else:
             assert change["first_hour"] != was.first_hour
             is_first = (change["file"], change["line"]) == arrival[2:]
-            found[arrival] = Stored(change["first_hour"], is_first and change["first_hour"] == arrival.hour)
+            outcomes[arrival] = Stored(change["first_hour"], is_first and change["first_hour"] == arrival.hour)
     assert changes.keys() <= {arrival[:2] for arrival in others}
-    return found
+    return outcomes
 
 
 def _outcomes(arrivals: list[Arrival], lateness: int) -> dict[Arrival, Stored]:

@@ -71,8 +71,8 @@ class Stream:
             for number, piece in enumerate(pieces):
                 mine = [
                     place
-                    for place, one in enumerate(piece)
-                    if (one.high >> 32) % (1 << 32) * partitions >> 32 == partition
+                    for place, arrival in enumerate(piece)
+                    if (arrival.high >> 32) % (1 << 32) * partitions >> 32 == partition
                 ]
                 for place, is_first in zip(mine, add(first.known, [piece[place] for place in mine]), strict=True):
                     accepted[number][place] = is_first
@@ -87,14 +87,14 @@ class Stream:
 
 def add(known: KnownIds, arrivals: list[Arrival]) -> list[bool]:
     columns = [np.array([row[column] for row in arrivals], np.int64) for column in range(3)]
-    return [bool(one) for one in known.add(*columns)]
+    return [bool(is_first) for is_first in known.add(*columns)]
 
 
 @settings(deadline=None, max_examples=100)
 @given(batches)
 @pytest.mark.parametrize("most_ids", [1 << 22, 10])
 def test_an_arrival_is_a_duplicate_of_an_accepted_one_near_it(
-    most_ids: int, given: list[tuple[list[list[Arrival]], list[int]]]
+    most_ids: int, micro_batches: list[tuple[list[list[Arrival]], list[int]]]
 ) -> None:
     """Whatever a try before has had and left, and in whatever number of partitions.
 
@@ -104,20 +104,22 @@ def test_an_arrival_is_a_duplicate_of_an_accepted_one_near_it(
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(known_ids, "_MOST_IDS", most_ids)
         stream = Stream(Path(name))
-        for batch_id, (pieces, tries) in enumerate(given):
+        for batch_id, (pieces, tries) in enumerate(micro_batches):
             for number, partitions in enumerate(tries[1:]):
                 stream.attempt(batch_id, pieces[: len(pieces) - number], partitions)
             expected = []
             for piece in pieces:
                 expected.append([])
-                for one in piece:
-                    is_near = (abs(other.hour - one.hour) <= LATENESS for other in accepted if other[:2] == one[:2])
+                for arrival in piece:
+                    is_near = (
+                        abs(other.hour - arrival.hour) <= LATENESS for other in accepted if other[:2] == arrival[:2]
+                    )
                     expected[-1].append(not any(is_near))
-                    accepted += [one] if expected[-1][-1] else []
+                    accepted += [arrival] if expected[-1][-1] else []
             assert stream.attempt(batch_id, pieces, tries[0]) == expected
             assert IdManifest.read(stream.folder, batch_id).ids == len(accepted)
             assert sorted(hour for ids in stream.known(batch_id) for hour in ids.log_hour) == sorted(
-                one.hour for one in accepted
+                arrival.hour for arrival in accepted
             )
 
 
@@ -154,8 +156,8 @@ def test_a_second_try_decides_as_the_first_though_that_has_forgotten(tmp_path: P
     """Else the tables would have what the first try says, and the account what the second does."""
     stream = Stream(tmp_path)
     old, new = Arrival(1, 1, HOUR), Arrival(2, 2, HOUR + 9)
-    for batch_id, one in enumerate([old, new]):
-        assert stream.attempt(batch_id, [[one]]) == [[True]]
+    for batch_id, arrival in enumerate([old, new]):
+        assert stream.attempt(batch_id, [[arrival]]) == [[True]]
     for _ in range(2):
         ones = [Arrival(3, 3, HOUR + 30), Arrival(1, 1, HOUR + 2), new]
         assert stream.attempt(2, [ones]) == [[True, True, False]]
@@ -163,8 +165,8 @@ def test_a_second_try_decides_as_the_first_though_that_has_forgotten(tmp_path: P
 
 def test_a_second_try_decides_as_the_first_though_lateness_hours_have_changed(tmp_path: Path) -> None:
     stream = Stream(tmp_path)
-    one, later = Arrival(1, 1, HOUR), Arrival(1, 1, HOUR + LATENESS)
-    stream.attempt(0, [[one]])
+    first, later = Arrival(1, 1, HOUR), Arrival(1, 1, HOUR + LATENESS)
+    stream.attempt(0, [[first]])
     for lateness_hours in (LATENESS, 1):
         stream.lateness_hours = lateness_hours
         assert stream.attempt(1, [[later]]) == [[False]]
@@ -185,9 +187,9 @@ def test_a_second_try_decides_as_the_first_on_ids_that_came_from_the_future(
 ) -> None:
     stream = Stream(tmp_path)
     ahead = Arrival(1, 1, HOUR + 9)
-    for batch_id, (now, one) in enumerate([(HOUR, ahead), (HOUR + 10, Arrival(2, 2, HOUR + 10))]):
+    for batch_id, (now, arrival) in enumerate([(HOUR, ahead), (HOUR + 10, Arrival(2, 2, HOUR + 10))]):
         monkeypatch.setattr(known_ids, "time", lambda now=now: 3600 * now)
-        assert stream.attempt(batch_id, [[one]]) == [[True]]
+        assert stream.attempt(batch_id, [[arrival]]) == [[True]]
     for _ in range(2):
         assert stream.attempt(2, [[ahead]]) == [[True]], "forgotten in both"
 
@@ -234,8 +236,8 @@ def test_a_folder_of_the_future_makes_nothing_be_forgotten(tmp_path: Path) -> No
     stream = Stream(tmp_path)
     now = int(time() // 3600)
     first, far = Arrival(1, 1, now), Arrival(2, 2, now + 100_000)
-    for batch_id, (one, is_new) in enumerate([(first, True), (far, True), (first, False), (far, False)]):
-        assert stream.attempt(batch_id, [[one]]) == [[is_new]]
+    for batch_id, (arrival, is_new) in enumerate([(first, True), (far, True), (first, False), (far, False)]):
+        assert stream.attempt(batch_id, [[arrival]]) == [[is_new]]
 
 
 def test_many_small_files_become_few_and_the_others_are_removed(tmp_path: Path) -> None:
@@ -244,7 +246,7 @@ def test_many_small_files_become_few_and_the_others_are_removed(tmp_path: Path) 
         stream.attempt(batch_id, [[Arrival(batch_id, 0, HOUR)]])
     known = stream.known(299)
     assert len(known) <= 20
-    assert sorted(int(one) for ids in known for one in ids.hashes) == list(range(300))
+    assert sorted(int(number) for ids in known for number in ids.hashes) == list(range(300))
     # Manifests and files of the last micro-batches are there still.
     assert len(list(tmp_path.glob("*.json"))) == 10
     assert len(list(tmp_path.glob("*.npy"))) <= len(known) + 20

@@ -100,7 +100,7 @@ def _drawn(rng: random.Random, folder: Path) -> tuple[list[ArrivalFile], list[Ar
 def _repeated(everything: Sequence[Arrival]) -> Counter[Arrival]:
     arrived = Counter(a.event_id for a in everything if a.row_id is not None)
     stored = Counter(a.event_id for a in everything if a.row_id is None)
-    ids = {one for one, times in arrived.items() if times > 1 or one in stored}
+    ids = {event_id for event_id, times in arrived.items() if times > 1 or event_id in stored}
     ids |= {a.event_id for a in everything if a.row_id is None and a.first_hour in INGESTED}
     return Counter(a for a in everything if a.event_id in ids)
 
@@ -133,8 +133,8 @@ def test_ids_that_come_again_are_found_and_decided(seed: int, tmp_path: Path, mo
     rng.shuffle(files)
     shares = [files[:3], files[3:]]
     hashes = _paths([row for share in shares for row in search.hash_ids(share)])
-    found = _paths([row for share in search.compared(hashes) for row in search.compare(share)])["repeated"]
-    rows = _paths([row for share in shares if found for row in search.select((share, found))])["rows"]
+    repeated_paths = _paths([row for share in search.compared(hashes) for row in search.compare(share)])["repeated"]
+    rows = _paths([row for share in shares if repeated_paths for row in search.select((share, repeated_paths))])["rows"]
     assert _read(rows, CANDIDATES) == _rows(repeated)
     paths = _paths([row for share in search.decided(rows) for row in search.decide(share)])["decided"]
     assert _read(paths, DECIDED) == _rows(decided)
@@ -145,11 +145,11 @@ def test_ids_that_come_again_are_found_and_decided(seed: int, tmp_path: Path, mo
 def test_ids_of_one_hash_are_all_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_ids, "_HASH", "hash(length(event_id))")
     search = _decision(tmp_path)
-    arrived = [Arrival(one, 100, "f", line, line, None) for line, one in enumerate(["a", "b", "long"])]
+    arrived = [Arrival(event_id, 100, "f", line, line, None) for line, event_id in enumerate(["a", "b", "long"])]
     files = [_staged(tmp_path / "a.parquet", arrived)]
     (every,) = _ranges(0)
-    found = _paths(search.compare((every, _paths(search.hash_ids(files)))))["repeated"]
-    rows = _read(_paths(search.select((files, found)))["rows"], CANDIDATES)
+    repeated_paths = _paths(search.compare((every, _paths(search.hash_ids(files)))))["repeated"]
+    rows = _read(_paths(search.select((files, repeated_paths)))["rows"], CANDIDATES)
     assert {row[0] for row in rows} == {"a", "b"}
     assert search.whole(files) == []
 

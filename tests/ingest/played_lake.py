@@ -70,15 +70,15 @@ def published_counts(lake: TemporaryLake) -> Counts:
     return stored_counts(lake, PUBLISHED_CLICKS_BY_URL_HOURLY)
 
 
-def unlike_all(found: Counts, *allowed: Counts) -> list[str]:
+def unlike_all(published: Counts, *allowed: Counts) -> list[str]:
     """The click hours whose counts are those of none of these."""
 
     def of_hour(counts: Counts, hour: int) -> dict[str, int]:
         return {url: clicks for (of, url), clicks in counts.items() if of == hour}
 
-    hours = sorted({hour for counts in (found, *allowed) for hour, _ in counts})
+    hours = sorted({hour for counts in (published, *allowed) for hour, _ in counts})
     return [
-        f"published of {Hour.of_number(hour)}: {of_hour(found, hour)}"
+        f"published of {Hour.of_number(hour)}: {of_hour(published, hour)}"
         for hour in hours
-        if of_hour(found, hour) not in [of_hour(counts, hour) for counts in allowed]
+        if of_hour(published, hour) not in [of_hour(counts, hour) for counts in allowed]
     ]

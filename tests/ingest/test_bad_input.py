@@ -282,8 +282,8 @@ def test_later_hour_whose_files_are_gone_changes_all_the_same(lake: TemporaryLak
     lake.run("ingest", later)
     shutil.rmtree(folder)
     lake.land(earlier, {"a.json": click("same", f"{DAY}T05:00:00Z")})
-    said = lake.run("ingest", earlier)
-    assert any("duplicates or the reverse" in line and line.endswith(later) for line in said), said
+    lines = lake.run("ingest", earlier)
+    assert any("duplicates or the reverse" in line and line.endswith(later) for line in lines), lines
     assert sorted((row["event_id"], row["log_hour"]) for row in lake.rows(CLICKS)) == [("other", 7), ("same", 5)]
     ((duplicate),) = lake.rows(DUPLICATE_CLICKS)
     assert (duplicate["event_id"], duplicate["log_hour"], duplicate["first_log_hour"]) == ("same", 7, 5)
@@ -426,7 +426,7 @@ def test_visitor_ids_that_were_chosen_for_the_sketch_hold_no_hour(lake: Temporar
     ]
     lake.land("2026-03-01T05", {"a.json": b"".join(lines)})
     lake.run_all("2026-03-01T05")
-    found = failures(lake)
-    assert ("url_visitors_within_clicks", "warning") in found, "they do look like more"
-    assert not {check for check, severity in found if severity == "critical"}
+    failed_checks = failures(lake)
+    assert ("url_visitors_within_clicks", "warning") in failed_checks, "they do look like more"
+    assert not {check for check, severity in failed_checks if severity == "critical"}
     assert [row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)] == [2000]

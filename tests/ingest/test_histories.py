@@ -134,7 +134,7 @@ def _histories(steps: Iterable[Step]) -> set[tuple[object, ...]]:
 
     It lands, otherwise than before; and runs over log hours that may decide on it, whole or killed.
     """
-    steps, found = list(steps), set()
+    steps, histories = list(steps), set()
     for number in range(IDS):
         event_id, span = f"e{number}", _span(number)
         near = range(max(span.start - LATENESS, HOURS.start), min(span.stop + LATENESS, HOURS.stop))
@@ -152,8 +152,8 @@ def _histories(steps: Iterable[Step]) -> set[tuple[object, ...]]:
                 how = (step.killed_after,) if isinstance(step, Ingest) else ()
                 history.append((type(step).__name__, begin - span.start, end - span.start, *how))
         if landed:
-            found.add(tuple(history))
-    return found
+            histories.add(tuple(history))
+    return histories
 
 
 class Player:
@@ -253,21 +253,21 @@ def _shorter(
     table = wrong[1].split()[0]
 
     def again(fewer: Sequence[Step]) -> list[str]:
-        found = play(fewer) if monotonic() < end else []
-        return found if found and found[1].split()[0] == table else []
+        problems = play(fewer) if monotonic() < end else []
+        return problems if problems and problems[1].split()[0] == table else []
 
     def of_ids(ids: Collection[str]) -> list[Step]:
         return [step.of_ids(ids) if isinstance(step, Land) else step for step in steps]
 
-    for event_id in sorted({found[0] for found in map(_ID.findall, wrong) if found})[:3]:
-        if found := again(of_ids([event_id])):
-            steps, wrong = of_ids([event_id]), found
+    for event_id in sorted({ids[0] for ids in map(_ID.findall, wrong) if ids})[:3]:
+        if problems := again(of_ids([event_id])):
+            steps, wrong = of_ids([event_id]), problems
             break
     size = len(steps) // 2
     while size:
         for start in reversed(range(0, len(steps), size)):
             fewer = steps[:start] + steps[start + size :]
-            if found := again(fewer):
-                steps, wrong = fewer, found
+            if problems := again(fewer):
+                steps, wrong = fewer, problems
         size //= 2
     return steps, wrong

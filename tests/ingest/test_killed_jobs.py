@@ -148,7 +148,8 @@ def test_ingest_killed_anywhere_and_run_again_forgets_no_click(lake: TemporaryLa
             run_jobs(cut.lake, hour, "ingest")
         run_jobs(cut.lake, KILLED, "ingest")
         failures += [
-            f"{cut}: {found}" for found in differences(cut.lake, with_files(base, {KILLED: NEW, **BESIDE}))[:5]
+            f"{cut}: {difference}"
+            for difference in differences(cut.lake, with_files(base, {KILLED: NEW, **BESIDE}))[:5]
         ]
     _report(failures)
 
@@ -168,13 +169,14 @@ def test_nothing_of_an_ingest_that_was_killed_is_published(lake: TemporaryLake, 
         land(cut.lake, LATER, BESIDE[LATER])
         run_jobs(cut.lake, LATER, *JOBS)
         published = Counter({of: clicks for of, clicks in published_counts(cut.lake).items() if of[0] in touched})
-        failures += [f"{cut}: {found}" for found in unlike_all(published, base.counts())]
+        failures += [f"{cut}: {difference}" for difference in unlike_all(published, base.counts())]
         for hour in BESIDE.keys() - {LATER}:
             land(cut.lake, hour, BESIDE[hour])
             run_jobs(cut.lake, hour, "ingest")
         run_jobs(cut.lake, KILLED, "ingest")
         failures += [
-            f"{cut}: {found}" for found in differences(cut.lake, with_files(base, {KILLED: NEW, **BESIDE}))[:5]
+            f"{cut}: {difference}"
+            for difference in differences(cut.lake, with_files(base, {KILLED: NEW, **BESIDE}))[:5]
         ]
     _report(failures)
 
@@ -216,19 +218,23 @@ def test_run_killed_after_its_ingest_publishes_what_was_judged(lake: TemporaryLa
     for cut in cuts:
         # That it is published is on record before it is done.
         may_have = [before, after] if cut.job in ("publish", "decide") else [before]
-        failures += [f"{cut}: {found}" for found in unlike_all(published_counts(cut.lake), *may_have)]
+        failures += [f"{cut}: {difference}" for difference in unlike_all(published_counts(cut.lake), *may_have)]
         land(cut.lake, LATER, BESIDE[LATER])
         run_jobs(cut.lake, LATER, *JOBS)
         # The run beside it has counted again. It judges the killed log hour too, if that was judged before.
         of_later = Counter({of: clicks for of, clicks in beside.items() if of[0] == DAY.number + LATER})
         may_have = [counts | of_later for counts in may_have] + ([] if is_held else [beside])
-        failures += [f"{cut}, beside it: {found}" for found in unlike_all(published_counts(cut.lake), *may_have)]
+        failures += [
+            f"{cut}, beside it: {difference}" for difference in unlike_all(published_counts(cut.lake), *may_have)
+        ]
         for job in jobs[jobs.index(cut.job) :]:
             _do(cut.lake, job)
-        failures += [f"{cut}, at the end: {found}" for found in differences(cut.lake, with_later)[:5]]
+        failures += [f"{cut}, at the end: {difference}" for difference in differences(cut.lake, with_later)[:5]]
         assert stored_counts(cut.lake, CLICKS_BY_URL_HOURLY) == beside, cut
         may_have = [before, beside] if is_held else [beside]
-        failures += [f"{cut}, at the end: {found}" for found in unlike_all(published_counts(cut.lake), *may_have)]
+        failures += [
+            f"{cut}, at the end: {difference}" for difference in unlike_all(published_counts(cut.lake), *may_have)
+        ]
     _report(failures)
 
 

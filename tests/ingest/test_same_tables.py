@@ -105,10 +105,10 @@ def test_counts_are_the_truth(
         for hour, by_key in truth.items()
         for name, counts in by_key.items()
     }
-    found = {(f"{row['click_date']}T{row['click_hour']:02d}", row[key]): row for row in at_once.rows(table)}
-    assert found.keys() == expected.keys()
+    by_place = {(f"{row['click_date']}T{row['click_hour']:02d}", row[key]): row for row in at_once.rows(table)}
+    assert by_place.keys() == expected.keys()
     for place, (clicks, bots, visitors) in expected.items():
-        row = found[place]
+        row = by_place[place]
         assert (row["click_count"], row["bot_click_count"]) == (clicks, bots), place
         assert row["visitor_count"] == pytest.approx(visitors, rel=0.05, abs=1), place
     assert max(visitors for _, _, visitors in expected.values()) > 200

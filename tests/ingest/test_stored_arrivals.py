@@ -74,13 +74,15 @@ def test_quarantined_lines_are_parsed_again_among_the_stored_ones(tmp_path: Path
     cut = _rejected(4, _line("q4", 36), "missing_url", length=9000)
     more = [_rejected(6, _line("q6", 50), "bad_time"), _rejected(7, b"nonsense", "missing_url")]
     quarantined = [_file(tmp_path, "q1", [whole, cut]), _file(tmp_path, "q2", more, nullable=False)]
-    found = _arrivals(
+    arrivals = _arrivals(
         tmp_path,
         {CLICKS.name: [clicks], DUPLICATE_CLICKS.name: [duplicates], QUARANTINED_CLICKS.name: quarantined},
         "missing_url",
     )
-    said = [(row["line"], row["event_id"], row["reason"], row["replay_id"], row["is_out_of_order"]) for row in found]
-    assert said == [
+    outcomes = [
+        (row["line"], row["event_id"], row["reason"], row["replay_id"], row["is_out_of_order"]) for row in arrivals
+    ]
+    assert outcomes == [
         (1, "c1", None, None, False),
         (2, "c1", None, None, False),
         (3, "q3", None, "r", True),
@@ -89,13 +91,13 @@ def test_quarantined_lines_are_parsed_again_among_the_stored_ones(tmp_path: Path
         (6, None, "bad_time", None, None),
         (7, None, "missing_url", None, None),
     ]
-    assert len({row["row_id"] for row in found}) == 7
+    assert len({row["row_id"] for row in arrivals}) == 7
 
 
 def test_an_arrival_in_several_tables_is_one(tmp_path: Path) -> None:
     """As a replay leaves it that was killed."""
     rejected = [_rejected(1, _line("e1", 1), "missing_url"), _rejected(2, _line("e2", 2), "missing_url")]
-    found = _arrivals(
+    arrivals = _arrivals(
         tmp_path,
         {
             CLICKS.name: [_file(tmp_path, "c", [_click(1, "e1", 1)])],
@@ -103,7 +105,10 @@ def test_an_arrival_in_several_tables_is_one(tmp_path: Path) -> None:
             QUARANTINED_CLICKS.name: [_file(tmp_path, "q", rejected)],
         },
     )
-    assert [(row["line"], row["event_id"], row["country_code"]) for row in found] == [(1, "e1", "DE"), (2, "e2", "DE")]
+    assert [(row["line"], row["event_id"], row["country_code"]) for row in arrivals] == [
+        (1, "e1", "DE"),
+        (2, "e2", "DE"),
+    ]
 
 
 def test_an_hour_with_nothing_to_parse_again_and_one_with_nothing_at_all(tmp_path: Path) -> None:
@@ -141,16 +146,16 @@ def test_what_a_withdrawn_replay_has_recovered_is_quarantined_again(tmp_path: Pa
         QUARANTINED_CLICKS.name: [_file(tmp_path, "q", [_rejected(6, b"nonsense", "not_json")])],
         REPLAYED_LINES.name: [_file(tmp_path, "l", replayed)],
     }
-    found = _stored(StoredHour(HOUR, 1, files, withdrawn="r"), LineParser(WEB, (), Lookups()), tmp_path)
-    said = [(row["line"], row["reason"], row["replay_id"]) for row in found.to_pylist()]
-    assert said == [
+    arrivals = _stored(StoredHour(HOUR, 1, files, withdrawn="r"), LineParser(WEB, (), Lookups()), tmp_path)
+    outcomes = [(row["line"], row["reason"], row["replay_id"]) for row in arrivals.to_pylist()]
+    assert outcomes == [
         (1, None, None),
         (2, "missing_url", None),
         (3, "missing_url", None),
         (5, None, "other"),
         (6, "not_json", None),
     ]
-    assert found["raw"].to_pylist()[1] == _line("r2", 2).decode()
+    assert arrivals["raw"].to_pylist()[1] == _line("r2", 2).decode()
 
 
 def _landed(*values: bytes) -> pa.Table:
@@ -182,8 +187,8 @@ def test_a_rule_on_record_is_of_the_lines_text(tmp_path: Path) -> None:
     known, other = b"day=" + _line("e1", 1), b"day=" + _line("e2", 2)
     repairs = _replayed(tmp_path, WEB, "replace(raw, 'day=', '')", _landed(known, known))
     parser = LineParser(WEB, (), Lookups(), repairs)
-    found = pa.concat_tables(parser.arrivals([_landed(known, other)])).to_pylist()
-    assert [(row["event_id"], row["reason"], row["replay_id"]) for row in found] == [
+    arrivals = pa.concat_tables(parser.arrivals([_landed(known, other)])).to_pylist()
+    assert [(row["event_id"], row["reason"], row["replay_id"]) for row in arrivals] == [
         ("e1", None, "r"),
         (None, "not_json", None),
     ]
@@ -193,16 +198,16 @@ def test_a_rule_on_record_is_of_the_lines_text(tmp_path: Path) -> None:
 def test_a_rule_on_record_that_throws_leaves_the_line_and_says_so(tmp_path: Path) -> None:
     lines = _landed(b"day=" + _line("e1", 1), b"of 203.0.113.77", b"day=" + _line("e3", 3))
     rule = "if(starts_with(raw, 'day='), substr(raw, 5), strftime(strptime(raw, '%Y'), '%Y'))"
-    for given, repaired in ((rule, ["e1", None, "e3"]), ("no_such_function(raw)", [None] * 3)):
-        repairs = _replayed(tmp_path, WEB, given, lines)
-        found = pa.concat_tables(LineParser(WEB, (), Lookups(), repairs).arrivals([lines])).to_pylist()
-        assert [row["event_id"] for row in found] == repaired
-        assert [row["reason"] for row in found] == [None if name else "not_json" for name in repaired]
-        (said,) = repairs.warnings
-        place = "a:2" if given == rule else "a:1"
-        assert said.startswith(f"replay r: the rule of the replay fails at web {HOUR} {place} (not_json): ")
-        assert said.endswith("; such lines stay quarantined")
-        assert "203.0.113" not in said
+    for expression, repaired in ((rule, ["e1", None, "e3"]), ("no_such_function(raw)", [None] * 3)):
+        repairs = _replayed(tmp_path, WEB, expression, lines)
+        arrivals = pa.concat_tables(LineParser(WEB, (), Lookups(), repairs).arrivals([lines])).to_pylist()
+        assert [row["event_id"] for row in arrivals] == repaired
+        assert [row["reason"] for row in arrivals] == [None if name else "not_json" for name in repaired]
+        (warning,) = repairs.warnings
+        place = "a:2" if expression == rule else "a:1"
+        assert warning.startswith(f"replay r: the rule of the replay fails at web {HOUR} {place} (not_json): ")
+        assert warning.endswith("; such lines stay quarantined")
+        assert "203.0.113" not in warning
 
 
 def test_a_digest_tells_no_address_and_is_the_same_of_a_line_that_is_kept_masked() -> None:

@@ -224,7 +224,7 @@ class History:
         # What has come of an earlier log hour that nobody has run is run along.
         self.finalised |= {
             *hours,
-            *(hour for hour, found in self.lines.items() if hour < hours.start and found["lines"]),
+            *(hour for hour, counts in self.lines.items() if hour < hours.start and counts["lines"]),
         }
         if run.is_killed:
             self.killed.append(run)
@@ -249,9 +249,9 @@ class History:
         """Of each finalised log hour all that has an account is in its account, whoever came to it."""
         names = ["log_date", "log_hour", "lines", "accepted", "duplicates", "quarantined", "left_out"]
         rows = self.lake.read_rows(INGEST_ACCOUNTING, names, [])
-        found = {Hour.of(row.pop("log_date"), row.pop("log_hour")): row for row in rows}
+        accounts = {Hour.of(row.pop("log_date"), row.pop("log_hour")): row for row in rows}
         expected = {hour: {name: self.lines[hour][name] for name in names[2:]} for hour in self.finalised}
-        assert found == expected
+        assert accounts == expected
 
     def check_published(self) -> None:
         """What is published are the clicks of the finalised log hours; those of a half written micro-batch or not."""
@@ -298,7 +298,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     settings = make_settings(tmp_path_factory.mktemp("histories") / "home")
     settings.sources_file.write_text(streamed_source("files", {}), encoding="utf-8")
     for table in (STREAM_BATCHES, INGEST_ACCOUNTING):
-        schema = pa.schema([(one.name, ARROW_TYPES[one.type], not one.required) for one in table.columns])
+        schema = pa.schema([(column.name, ARROW_TYPES[column.type], not column.required) for column in table.columns])
         DeltaTable.create(str(settings.lake / table.name), schema, partition_by=list(table.partitioned_by))
     DeltaTable.create(str(settings.lake / CLICKS.name), CLICKS_SCHEMA, partition_by=list(CLICKS.partitioned_by))
     return settings

@@ -38,8 +38,8 @@ def inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
     def inspected(*arguments: str | Path, code: int = 0) -> dict[str, Any]:
         assert run(["inspect", "--json", *map(str, arguments)]) == code
-        found: dict[str, Any] = json.loads(capfd.readouterr().out)
-        return found
+        report: dict[str, Any] = json.loads(capfd.readouterr().out)
+        return report
 
     return inspected
 
@@ -50,22 +50,22 @@ def test_a_sample_says_what_the_whole_is(inspect: Inspect, tmp_path: Path) -> No
     lines[1] = "no line of a log"
     log.write_text("\n".join(lines) + "\n")
 
-    (found,) = inspect(log)["files"]
+    (file,) = inspect(log)["files"]
 
-    assert found["settings"] == {"preset": "combined", "base_url": "http://localhost"}
-    assert found["is_sure"]
-    assert not found["is_whole"]
-    assert (found["lines"], found["end"]) == (6_000, 1_000)
-    assert found["first_hour"] == "2026-03-10T10"
-    assert found["last_hour"] == "2026-03-10T15", "the end is looked at too"
-    assert found["countries"] == {"US": 5_999}
-    assert found["crawlers"] == 600
-    assert {one["reason"]: (one["lines"], one["number"]) for one in found["outcomes"]} == {
+    assert file["settings"] == {"preset": "combined", "base_url": "http://localhost"}
+    assert file["is_sure"]
+    assert not file["is_whole"]
+    assert (file["lines"], file["end"]) == (6_000, 1_000)
+    assert file["first_hour"] == "2026-03-10T10"
+    assert file["last_hour"] == "2026-03-10T15", "the end is looked at too"
+    assert file["countries"] == {"US": 5_999}
+    assert file["crawlers"] == 600
+    assert {outcome["reason"]: (outcome["lines"], outcome["number"]) for outcome in file["outcomes"]} == {
         None: (5_999, 1),
         "not_access_log": (1, 2),
     }
-    assert found["many_values"] == [{"kind": "parameter", "name": "session", "values": 5_999, "lines": 5_999}]
-    assert found["rows"][0]["url"] == "http://localhost/p0?session=0"
+    assert file["many_values"] == [{"kind": "parameter", "name": "session", "values": 5_999, "lines": 5_999}]
+    assert file["rows"][0]["url"] == "http://localhost/p0?session=0"
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_why_urls_are_nearly_all_different_is_said_with_the_setting_that_ends_it
     log.write_text("\n".join(lines) + "\n")
     assert run(["inspect", str(log)]) == 0
     assert line in capfd.readouterr().out
-    (found,) = inspect(log)["files"]
-    assert bool(found["many_because"]) == ("nearly" in line or "2,000 lines" in line)
+    (file,) = inspect(log)["files"]
+    assert bool(file["many_because"]) == ("nearly" in line or "2,000 lines" in line)
 
 
 def test_what_is_written_is_read_and_kept(inspect: Inspect, tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_what_is_written_is_read_and_kept(inspect: Inspect, tmp_path: Path) -> N
 def test_what_nobody_knows_is_not_declared(inspect: Inspect, tmp_path: Path) -> None:
     log = tmp_path / "what.log"
     log.write_text("alpha beta\ngamma\n")
-    (found,) = inspect(log, code=1)["files"]
-    assert not found["settings"]
-    assert not found["is_sure"]
+    (file,) = inspect(log, code=1)["files"]
+    assert not file["settings"]
+    assert not file["is_sure"]
     with pytest.raises(UsageError, match="--write: expected files that are surely of one format"):
         inspect(log, "--write")
 
@@ -149,15 +149,15 @@ def test_a_site_that_is_none_is_one_line(inspect: Inspect, site: str, tmp_path: 
 
 
 def test_a_file_that_is_not_there_is_said_to_be_none(inspect: Inspect, tmp_path: Path) -> None:
-    (found,) = inspect(tmp_path / "no.log", "--base-url", "https://shop.example.com/", code=1)["files"]
-    assert found["refused"] == f"no file {tmp_path / 'no.log'}; expected a log file or a folder of them"
+    (file,) = inspect(tmp_path / "no.log", "--base-url", "https://shop.example.com/", code=1)["files"]
+    assert file["refused"] == f"no file {tmp_path / 'no.log'}; expected a log file or a folder of them"
 
 
 def test_what_is_no_log_is_refused_by_its_name(inspect: Inspect, tmp_path: Path) -> None:
     log = tmp_path / "export.json"
     log.write_text('[{"ts": 1, "url": "http://a.example/"},\n{"ts": 2, "url": "http://a.example/"}]\n')
-    (found,) = inspect(log, code=1)["files"]
-    assert "is a JSON array" in found["refused"]
+    (file,) = inspect(log, code=1)["files"]
+    assert "is a JSON array" in file["refused"]
 
 
 @pytest.mark.parametrize(

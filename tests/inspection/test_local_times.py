@@ -45,9 +45,9 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_preset_of_local_times_says_of_which_zone(
     capfd: pytest.CaptureFixture[str], sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = inspected(capfd, PRESETS / "werkzeug.log")
-    assert found["has_local_times"]
-    assert found["settings"]["time_zone"] == "UTC"
+    file = inspected(capfd, PRESETS / "werkzeug.log")
+    assert file["has_local_times"]
+    assert file["settings"]["time_zone"] == "UTC"
 
     berlin = inspected(capfd, PRESETS / "werkzeug.log", "--time-zone", "Europe/Berlin", "--write")
     assert berlin["rows"][0]["clicked_at"].startswith("2026-03-10T11:30:00")
@@ -61,9 +61,9 @@ def test_a_preset_of_local_times_says_of_which_zone(
 
 
 def test_times_with_an_offset_need_no_zone(capfd: pytest.CaptureFixture[str]) -> None:
-    found = inspected(capfd, PRESETS / "combined.log", "--time-zone", "Europe/Berlin")
-    assert not found["has_local_times"]
-    assert "time_zone" not in found["settings"]
+    file = inspected(capfd, PRESETS / "combined.log", "--time-zone", "Europe/Berlin")
+    assert not file["has_local_times"]
+    assert "time_zone" not in file["settings"]
 
 
 @pytest.mark.parametrize("text", LOCAL)
@@ -80,10 +80,10 @@ def test_seconds_may_have_decimals_or_none(capfd: pytest.CaptureFixture[str], tm
     log = tmp_path / "web.csv"
     times = ["2026-03-10 12:30:00", "2026-03-10 12:30:00.5"] * 5
     log.write_text("when,url,ip\n" + "".join(f"{time},http://a.example/,8.8.8.8\n" for time in times))
-    found = inspected(capfd, log)
-    assert found["share"] == 1
-    assert found["has_local_times"]
-    assert [each["zone"] for each in found["settings"]["fields"]["time_format"]] == ["UTC", "UTC"]
+    file = inspected(capfd, log)
+    assert file["share"] == 1
+    assert file["has_local_times"]
+    assert [each["zone"] for each in file["settings"]["fields"]["time_format"]] == ["UTC", "UTC"]
 
 
 def test_a_zone_that_is_none_is_one_line() -> None:

@@ -78,5 +78,5 @@ def test_a_declared_source_fits_however_its_times_are_written(
     monkeypatch.setenv("CLICKMILL_SOURCES", str(sources))
     log = tmp_path / "own.log"
     log.write_text(f"{line}\n" * 3)
-    found = inspect(log, Settings.from_environment(), "own")
-    assert (found.is_declared, found.share, found.urls) == (True, 1.0, 1)
+    inspection = inspect(log, Settings.from_environment(), "own")
+    assert (inspection.is_declared, inspection.share, inspection.urls) == (True, 1.0, 1)

@@ -66,8 +66,8 @@ def written(file: Path, wrap: Wrap, line: str) -> Path:
 def test_where_the_lines_are_is_found(wrapper: str) -> None:
     inside, wrap = WRAPPERS[wrapper]
     lines = [LINES["combined"].replace("{n}", str(n)) for n in range(5)]
-    found = dict(wrapped_texts([json.dumps(wrap(line)) for line in lines]))
-    assert found[inside] == lines
+    texts = dict(wrapped_texts([json.dumps(wrap(line)) for line in lines]))
+    assert texts[inside] == lines
 
 
 @pytest.mark.parametrize("kind", LINES)

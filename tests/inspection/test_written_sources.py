@@ -53,9 +53,9 @@ def test_all_that_was_there_stays(sources: Path, content: str) -> None:
 def test_of_sources_that_are_added_at_the_same_time_none_is_lost(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slowly(file: Path, content: bytes, **given: Any) -> None:
+    def slowly(file: Path, content: bytes, **options: Any) -> None:
         time.sleep(0.05)
-        write_whole(file, content, **given)
+        write_whole(file, content, **options)
 
     monkeypatch.setattr(source_toml, "write_whole", slowly)
     names = [f"shop{number}" for number in range(4)]

@@ -41,13 +41,13 @@ EVENTS = [EVENT | {"n": n, "of": {"a": [1, {"b": "}"}]}} for n in range(3)]
 
 def said_of(settings: Settings, folder: Path) -> tuple[list[str], ClickmillError | None]:
     """What landing has said, and how it has ended."""
-    said: list[str] = []
+    lines: list[str] = []
     try:
         for line in land_all(settings, "access", [folder]):
-            said.append(line)
+            lines.append(line)
     except ClickmillError as error:
-        return said, error
-    return said, None
+        return lines, error
+    return lines, None
 
 
 # --- what is in a folder --------------------------------------------------------------------------
@@ -78,12 +78,12 @@ def test_what_can_be_landed_of_a_folder_is_and_all_else_is_named(settings: Setti
     os.mkfifo(logs / "pipe.log")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(os.path.relpath(logs / "socket"))
-        said, error = said_of(settings, logs)
+        lines, error = said_of(settings, logs)
     assert isinstance(error, LeftOutError)
     assert (error.exit_code, str(error).split(" as ")[0]) == (4, "10 of 21 files left out,")
     assert landed_lines(settings.landing) == {FIRST: Counter(good)}
-    assert all(line.isprintable() for line in said)
-    left_out = {line.split(f"{logs}/")[1].split()[0]: line for line in said if "left out: " in line}
+    assert all(line.isprintable() for line in lines)
+    left_out = {line.split(f"{logs}/")[1].split()[0]: line for line in lines if "left out: " in line}
     reasons = {
         "error.log": "it looks like an error log of nginx",
         "apache.log": "it looks like an error log of Apache",
@@ -99,7 +99,7 @@ def test_what_can_be_landed_of_a_folder_is_and_all_else_is_named(settings: Setti
     assert left_out.keys() == reasons.keys()
     for name, reason in reasons.items():
         assert reason in left_out[name]
-    others = [line for line in said if "nothing to do" in line]
+    others = [line for line in lines if "nothing to do" in line]
     assert [line.split(f"{logs}/")[1].split()[0] for line in others] == [
         "empty.log",
         "third.log",
@@ -113,8 +113,8 @@ def test_a_folder_of_which_nothing_lands_is_an_error(settings: Settings, tmp_pat
     logs = tmp_path / "logs"
     write_log(logs / "notes.txt", b"nothing here\n")
     os.mkfifo(logs / "pipe")
-    said, error = said_of(settings, logs)
-    assert len(said) == 2
+    lines, error = said_of(settings, logs)
+    assert len(lines) == 2
     assert type(error) is ClickmillError
     assert str(error).startswith("2 of 2 files left out")
 

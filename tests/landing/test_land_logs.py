@@ -98,7 +98,7 @@ def test_killed_anywhere_and_landed_again_it_is_as_if_it_had_not_been_killed(tmp
 @pytest.mark.slow
 def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_path: Path) -> None:
     other = log_line("06:30", "other")
-    found = set()
+    outcomes = set()
     for landing, after in _kills(tmp_path):
         land_log(landing, tmp_path / "other.log", other)
         a, b, c, d = after.splitlines(keepends=True)
@@ -106,8 +106,8 @@ def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_
         new = {FIRST: Counter([a, b, c]), SECOND: Counter([other]), THIRD: Counter([d])}
         landed = landed_lines(landing)
         assert landed in (old, new)
-        found.add(landed == new)
-    assert found == {False, True}
+        outcomes.add(landed == new)
+    assert outcomes == {False, True}
 
 
 @pytest.mark.slow
@@ -224,8 +224,8 @@ def test_a_folder_is_all_logs_in_it(tmp_path: Path) -> None:
         write_log(tmp_path / "logs" / name, b"x\n")
     (tmp_path / "empty").mkdir()
     named = [tmp_path / "logs" / name for name in ("a/access.log", "access.log.1", "b/access.log")]
-    given = given_files([tmp_path / "logs", named[0]])
-    assert [(file.path, file.is_named) for file in given] == [*((file, False) for file in named), (named[0], True)]
+    files = given_files([tmp_path / "logs", named[0]])
+    assert [(file.path, file.is_named) for file in files] == [*((file, False) for file in named), (named[0], True)]
     with pytest.raises(UsageError, match="no files in"):
         given_files([tmp_path / "empty"])
 

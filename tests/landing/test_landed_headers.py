@@ -25,17 +25,17 @@ FIELDS = ("#Fields: date time cs-uri-stem sc-status", "#Fields: time date sc-sta
 
 def read(landing: Path, source: Source) -> Counter[tuple[Hour, str]]:
     """Reasons and URLs of the landed lines by log hour, each file read by a parser of its own."""
-    found: Counter[tuple[Hour, str]] = Counter()
+    counts: Counter[tuple[Hour, str]] = Counter()
     for path in (landing / source.name).glob("log_date=*/log_hour=*/*.gz"):
         hour = Hour.parse(f"{path.parent.parent.name[9:]}T{path.parent.name[9:]}")
         parser = LineParser(source, (), Lookups())
         for table in read_files([LandedFile(path, hour)], parser, unique_ids, []):
-            found.update((hour, row["reason"] or row["url"]) for row in table.to_pylist())
-    return found
+            counts.update((hour, row["reason"] or row["url"]) for row in table.to_pylist())
+    return counts
 
 
-def clicks(found: Counter[tuple[Hour, str]]) -> Counter[str]:
-    return Counter({what: count for (_, what), count in found.items() if what.startswith("http")})
+def clicks(counts: Counter[tuple[Hour, str]]) -> Counter[str]:
+    return Counter({outcome: count for (_, outcome), count in counts.items() if outcome.startswith("http")})
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -46,11 +46,11 @@ def test_each_hour_of_a_csv_begins_with_its_header(tmp_path: Path, end: str) -> 
     assert landed is not None
     # What is copied is no line of the log.
     assert {str(hour)[-2:]: count for hour, count in landed.lines.items()} == {"05": 3, "06": 2, "07": 2}
-    found = read(tmp_path / "landing", CSV)
-    assert clicks(found) == {f"http://shop.test/{n}": 2 if n == 5 else 1 for n in (5, 6, 7, 8)}
-    headers = {str(hour)[-2:]: count for (hour, what), count in found.items() if what == "left_out_header"}
+    counts = read(tmp_path / "landing", CSV)
+    assert clicks(counts) == {f"http://shop.test/{n}": 2 if n == 5 else 1 for n in (5, 6, 7, 8)}
+    headers = {str(hour)[-2:]: count for (hour, outcome), count in counts.items() if outcome == "left_out_header"}
     assert headers == {"05": 1, "06": 2, "07": 1}
-    assert set(Counter(what for _, what in found)) == {"left_out_header", *clicks(found)}
+    assert set(Counter(outcome for _, outcome in counts)) == {"left_out_header", *clicks(counts)}
 
 
 def test_a_log_that_grows_is_landed_in_place_of_what_was_landed(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_local_times_within_a_log_stay_so_in_each_hour(tmp_path: Path) -> None:
              *(f"2026-03-01 0{hour}:33:00 /{hour} 200" for hour in (5, 6, 7))]  # fmt: skip
     log = write_log(tmp_path / "a.log", *(f"{line}\n".encode() for line in lines))
     land(W3C, log, tmp_path / "landing", NOW)
-    found = Counter({what: count for (_, what), count in read(tmp_path / "landing", W3C).items()})
-    assert found.pop("left_out_header") > 0
-    assert found == {"bad_time": 2, **{f"http://shop.test/{n}": 1 if n == 7 else 2 for n in (5, 6, 7)}}
+    counts = Counter({outcome: count for (_, outcome), count in read(tmp_path / "landing", W3C).items()})
+    assert counts.pop("left_out_header") > 0
+    assert counts == {"bad_time": 2, **{f"http://shop.test/{n}": 1 if n == 7 else 2 for n in (5, 6, 7)}}
 
 
 def test_w3c_has_in_each_hour_the_header_in_force_where_it_changes(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_w3c_has_in_each_hour_the_header_in_force_where_it_changes(tmp_path: Pat
     landed = land(W3C, log, tmp_path / "landing", NOW)
     assert landed is not None
     assert sum(landed.lines.values()) == len(lines)
-    found = read(tmp_path / "landing", W3C)
-    assert clicks(found) == expected
-    assert all(f"/{hour.number % 24}/" in what for hour, what in found if what.startswith("http"))
-    assert {what for _, what in found} == {"left_out_header", *expected}
+    counts = read(tmp_path / "landing", W3C)
+    assert clicks(counts) == expected
+    assert all(f"/{hour.number % 24}/" in outcome for hour, outcome in counts if outcome.startswith("http"))
+    assert {outcome for _, outcome in counts} == {"left_out_header", *expected}
     files = (tmp_path / "landing/w3c").glob("log_date=*/log_hour=*/*.gz")
     assert all(gzip.decompress(path.read_bytes()).startswith(b"#") for path in files)

@@ -214,7 +214,7 @@ def test_a_line_that_is_too_long_for_the_source_has_no_hour() -> None:
     line = b'{"a":{"t":"2026-03-01T06:00:00Z"},"u":"%s"}' % (b"x" * 215)
     assert len(line) == 256
     before, after = json_line(f"{BEFORE}:00:00Z"), json_line(f"{AFTER}:00:00Z")
-    found = landed(source, [before, line + b"\r\n", line + b" \r\n", after])
-    assert (found[line + b"\r\n"], found[line + b" \r\n"]) == ([SECOND], [SECOND])
-    found = landed(source, [before, line + b" \r\n", after])
-    assert found[line + b" \r\n"] == [BEFORE]
+    hours = landed(source, [before, line + b"\r\n", line + b" \r\n", after])
+    assert (hours[line + b"\r\n"], hours[line + b" \r\n"]) == ([SECOND], [SECOND])
+    hours = landed(source, [before, line + b" \r\n", after])
+    assert hours[line + b" \r\n"] == [BEFORE]

@@ -160,20 +160,20 @@ def _hours_of(content: bytes) -> dict[Hour, Counter[bytes]]:
     times = [re.search(rb'\[01/Mar/2026:(0[5-7]):\d\d:\d\d \+0000\] "', line) for line in lines]
     hours = [time and Hour.parse(f"2026-03-01T{time[1].decode()}") for time in times]
     hour = next(filter(None, hours), None)
-    found: dict[Hour, Counter[bytes]] = {}
+    by_hour: dict[Hour, Counter[bytes]] = {}
     for line, own in zip(lines, hours, strict=True):
         hour = own or hour
         if hour:
-            found.setdefault(hour, Counter())[line] += 1
-    return found
+            by_hour.setdefault(hour, Counter())[line] += 1
+    return by_hour
 
 
 def _sum(logs: Sequence[bytes]) -> dict[Hour, Counter[bytes]]:
-    found: dict[Hour, Counter[bytes]] = {}
+    by_hour: dict[Hour, Counter[bytes]] = {}
     for log in logs:
         for hour, lines in _hours_of(log).items():
-            found[hour] = found.get(hour, Counter()) + lines
-    return found
+            by_hour[hour] = by_hour.get(hour, Counter()) + lines
+    return by_hour
 
 
 #: Few lines, so that logs often begin alike; some begin others, and some have no plausible time.

@@ -70,25 +70,25 @@ def outcome_of(raw: bytes, source: Source, hour: int, tracking_parameters: tuple
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         return Outcome("binary_record" if is_framed else "not_utf8")
-    found = _json_fields(text, source.fields) if source.fields else _log_fields(text, source)
-    if isinstance(found, _Unformed):
+    values = _json_fields(text, source.fields) if source.fields else _log_fields(text, source)
+    if isinstance(values, _Unformed):
         if is_framed:
             return Outcome("binary_record")
         if not text.strip(" \t\n\v\f\r"):
             return Outcome("blank")
         return Outcome("not_json" if source.fields else "not_access_log")
-    found = {role: value if value is None or not _is_blank(value) else None for role, value in found.items()}
-    found |= {"visitor": None} if found.get("visitor") in _NO_IDS else {}
-    reason, fields = _click(found, source, hour, tracking_parameters)
+    values = {role: value if value is None or not _is_blank(value) else None for role, value in values.items()}
+    values |= {"visitor": None} if values.get("visitor") in _NO_IDS else {}
+    reason, fields = _click(values, source, hour, tracking_parameters)
     return Outcome(reason, {} if reason else fields, is_object=source.fields is not None)
 
 
 def _click(
-    found: dict[str, str | None], source: Source, hour: int, tracking_parameters: tuple[str, ...]
+    values: dict[str, str | None], source: Source, hour: int, tracking_parameters: tuple[str, ...]
 ) -> tuple[str | None, dict[str, Any]]:
-    if source.has_event_id and found["event_id"] is None:
+    if source.has_event_id and values["event_id"] is None:
         return "missing_event_id", {}
-    time, url = found["time"], found["url"]
+    time, url = values["time"], values["url"]
     if time is None:
         return "missing_time", {}
     micros = _micros(time, source)
@@ -102,7 +102,7 @@ def _click(
     normal = normal_url(url, tracking_parameters)
     if normal is None:
         return "bad_url", {}
-    fields: dict[str, Any] = {role: found.get(role) for role in _ROLES}
+    fields: dict[str, Any] = {role: values.get(role) for role in _ROLES}
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
     client = fields["client_address"]
@@ -188,11 +188,11 @@ def _json_fields(text: str, roles: LineFields) -> dict[str, str | None] | _Unfor
         value = _with_lists(value)
         if not isinstance(value, _Pairs):
             return _Unformed()
-        found = {role: _role(role, value, alternatives) for role, alternatives in roles.paths().items()}
-        "".join(text for text in found.values() if text).encode()  # lone surrogates cannot be
+        texts = {role: _role(role, value, alternatives) for role, alternatives in roles.paths().items()}
+        "".join(text for text in texts.values() if text).encode()  # lone surrogates cannot be
     except ValueError:
         return _Unformed()
-    return found
+    return texts
 
 
 def _of_nginx(escapes: re.Match[str]) -> str:
@@ -203,13 +203,13 @@ def _of_nginx(escapes: re.Match[str]) -> str:
 
 
 def _role(role: str, value: _Pairs, alternatives: Alternatives) -> str | None:
-    found = []
+    readings = []
     for joined in alternatives:
         texts = [_text_at(value, path, joins=role == "client_address") for path in joined]
-        found.append(None if None in texts or "-" in texts else " ".join(text or "" for text in texts))
-    if len(found) > 1:
-        found = [text for text in found if text and not _is_blank(text)]
-    text = found[0] if found else None
+        readings.append(None if None in texts or "-" in texts else " ".join(text or "" for text in texts))
+    if len(readings) > 1:
+        readings = [text for text in readings if text and not _is_blank(text)]
+    text = readings[0] if readings else None
     if role != "url" or text is None:
         return text
     request = re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+ (\S.*)", text, re.ASCII | re.DOTALL)
@@ -227,12 +227,12 @@ def _is_blank(text: str) -> bool:
 
 
 def _text_at(value: Any, path: FieldPath, *, joins: bool) -> str | None:
-    for found in _candidates(value, path):
-        if isinstance(found, _List) and len(found) < 2:
-            found = found[0] if found else None
-        elif isinstance(found, _List) and joins:
-            found = ", ".join(text for text in map(_as_text, found) if text is not None)
-        if (text := _as_text(found)) is not None:
+    for candidate in _candidates(value, path):
+        if isinstance(candidate, _List) and len(candidate) < 2:
+            candidate = candidate[0] if candidate else None
+        elif isinstance(candidate, _List) and joins:
+            candidate = ", ".join(text for text in map(_as_text, candidate) if text is not None)
+        if (text := _as_text(candidate)) is not None:
             return text
     return None
 
@@ -320,26 +320,26 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
     identity, _, rest = rest.partition(" ")
     if not client or not identity or set(identity) & set(".:\t\n\f\r"):
         return _Unformed()
-    found = None
+    reading = None
     words = rest[: rest.find("[")].split()
     may_be_plain = _is_plain(client) and not ("-" in words and len(words) > 1)
     if may_be_plain and _USER.fullmatch(rest[: rest.find("[")]) and not _has_another_time(rest):
-        found = _taken(rest, rest.find("["), is_combined)
-    if found is None and _has_two_times(text):
+        reading = _taken(rest, rest.find("["), is_combined)
+    if reading is None and _has_two_times(text):
         return _Unformed()
-    if found is None and (_are_addresses(client) or client == "-"):
+    if reading is None and (_are_addresses(client) or client == "-"):
         places = [each.start() for each in re.finditer(r" \[", " " + rest)]
         places = [place for place in places if re.fullmatch(r'(?s:[^"\\]|\\.|"")*', rest[: place - 1])]
         readings = (_taken(rest, place, is_combined) for place in places if place > 0)
-        found = next((each for each in readings if each), None)
-    if found is None and _is_name(client):
-        found = _taken(rest, _after_word(rest), is_combined)
-    if found is None and (_is_name(client) or _are_addresses(client)):
-        found = _badly_quoted(rest, _after_word(rest), is_combined)
+        reading = next((each for each in readings if each), None)
+    if reading is None and _is_name(client):
+        reading = _taken(rest, _after_word(rest), is_combined)
+    if reading is None and (_is_name(client) or _are_addresses(client)):
+        reading = _badly_quoted(rest, _after_word(rest), is_combined)
     known = None if client == "-" else client.strip()
-    if found is None or (known and not _may_be_client(known)):
+    if reading is None or (known and not _may_be_client(known)):
         return _Unformed()
-    parts = {"client_address": client} | found
+    parts = {"client_address": client} | reading
     request = parts.pop("request")
     fields = {name: None if part == "-" else part for name, part in parts.items()}
     return fields | {"url": None if request == "-" else _asked_for(request, source.base_url or "")}
@@ -393,8 +393,8 @@ def _is_address(text: str) -> bool:
 
 def _after_word(rest: str) -> int:
     """Where the bracket after one word is; -1 if there is none."""
-    found = re.match(r'(?s)(?:[^ \t\n\f\r"\\]|\\.|"")+ \[', rest)
-    return found.end() - 1 if found else -1
+    match = re.match(r'(?s)(?:[^ \t\n\f\r"\\]|\\.|"")+ \[', rest)
+    return match.end() - 1 if match else -1
 
 
 def _taken(rest: str, bracket: int, is_combined: bool) -> dict[str, str] | None:
@@ -405,8 +405,8 @@ def _taken(rest: str, bracket: int, is_combined: bool) -> dict[str, str] | None:
     words = [word for word in rest[:bracket].split(" ") if word]
     if words[:1] == ["-"] != words or any(a.endswith("-") and b == "-" for a, b in pairwise(words)):
         return None  # of two lines
-    found = _after_time(rest[end + 1 :], is_combined)
-    return found and {"time": rest[bracket + 1 : end]} | found
+    parts = _after_time(rest[end + 1 :], is_combined)
+    return parts and {"time": rest[bracket + 1 : end]} | parts
 
 
 def _badly_quoted(rest: str, bracket: int, is_combined: bool) -> dict[str, str] | None:
@@ -417,14 +417,14 @@ def _badly_quoted(rest: str, bracket: int, is_combined: bool) -> dict[str, str] 
     text, ways = rest[end + 3 :], []
     marks = [place for place, letter in enumerate(text) if letter == '"']
     for first in marks:
-        found = re.match(r'" ([0-9]{3}|-1|-|0) (?:[0-9]+|-)', text[first:])
-        after = first + found.end() if found else 0
-        if found and not is_combined and _may_follow(text[after:]):
-            ways.append({"request": text[:first], "status": found[1]})
-        if found and is_combined and text[after:].startswith(' "'):
+        match = re.match(r'" ([0-9]{3}|-1|-|0) (?:[0-9]+|-)', text[first:])
+        after = first + match.end() if match else 0
+        if match and not is_combined and _may_follow(text[after:]):
+            ways.append({"request": text[:first], "status": match[1]})
+        if match and is_combined and text[after:].startswith(' "'):
             for second in (mark for mark in marks if mark >= after + 2 and text[mark:].startswith('" "')):
                 for last in (mark for mark in marks if mark >= second + 3 and _may_follow(text[mark + 1 :])):
-                    ways.append({"request": text[:first], "status": found[1], "referrer": text[after + 2 : second],
+                    ways.append({"request": text[:first], "status": match[1], "referrer": text[after + 2 : second],
                                  "user_agent": text[second + 3 : last]})  # fmt: skip
     parts = {"time": rest[bracket + 1 : end]} | (ways[0] if ways else {})
     return None if len(ways) != 1 or any(map(_opens_another, parts.values())) else parts
@@ -438,11 +438,11 @@ def _opens_another(text: str) -> bool:
 
 def _after_time(text: str, is_combined: bool) -> dict[str, str] | None:
     request, text = _quoted(text)
-    found = re.match(r" ([0-9]{3}|-1|-|0) (?:[0-9]+|-)", text)
-    if request is None or found is None:
+    match = re.match(r" ([0-9]{3}|-1|-|0) (?:[0-9]+|-)", text)
+    if request is None or match is None:
         return None
-    text = text[found.end() :]
-    parts = {"request": request, "status": found[1]}
+    text = text[match.end() :]
+    parts = {"request": request, "status": match[1]}
     for name in ("referrer", "user_agent") if is_combined else ():
         part, text = _quoted(text)
         if part is None:
@@ -503,11 +503,11 @@ def _escape(text: str) -> tuple[int, str | None]:
 def _micros(time: str, source: Source) -> int | None:
     epochs = [format_ for format_ in source.time_formats if str(format_).startswith("epoch")]
     for format_ in source.time_formats:
-        found = _in_format(time, format_)
-        if found is not None and format_ in epochs and len(epochs) > 1 and format_ != _epoch_by_size(time):
+        micros = _in_format(time, format_)
+        if micros is not None and format_ in epochs and len(epochs) > 1 and format_ != _epoch_by_size(time):
             continue
-        if found is not None:
-            return found
+        if micros is not None:
+            return micros
     return None
 
 
@@ -525,8 +525,8 @@ def _in_format(time: str, format_: TimeFormat) -> int | None:
     if format_ in _EPOCHS:
         return _epoch(time, _EPOCHS[format_])
     named = {"iso8601": _iso_8601, "access_log": _access_log_time, "rfc1123": _rfc_1123}[format_]
-    found = named(time)
-    return named(_alone(time)) if found is None else found
+    micros = named(time)
+    return named(_alone(time)) if micros is None else micros
 
 
 def _alone(time: str) -> str:
@@ -554,37 +554,37 @@ def _local_time(text: str, format_: TimePattern) -> int | None:
 
 
 def _rfc_1123(text: str) -> int | None:
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(?:[A-Za-z]{3}, ?)?(\d\d?) ([A-Za-z]{3}) (\d{4}) (\d\d):(\d\d)(?::(\d\d))?"
         r" (?:GMT|UTC?|Z|([+-])(\d\d)(\d\d))(?: \([^()]*\))?",
         text,
         re.ASCII,
     )
-    if found is None or found[2].title() not in _MONTHS or int(found[4]) > 23 or int(found[5]) > 59:
+    if match is None or match[2].title() not in _MONTHS or int(match[4]) > 23 or int(match[5]) > 59:
         return None
-    numbers = [int(found[3]), _MONTHS.index(found[2].title()) + 1, *(int(found[group]) for group in (1, 4, 5))]
-    return _moment(numbers, int(found[6] or 0), "", found[7], int(found[8] or 0), int(found[9] or 0))
+    numbers = [int(match[3]), _MONTHS.index(match[2].title()) + 1, *(int(match[group]) for group in (1, 4, 5))]
+    return _moment(numbers, int(match[6] or 0), "", match[7], int(match[8] or 0), int(match[9] or 0))
 
 
 def _iso_8601(text: str) -> int | None:
     text = re.sub("(?<=[0-9]) ?([+-]00:?00 ?)?(UTC|GMT)$", "Z", text)
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?: ?(?:[Zz]|([+-])(\d\d):?(\d\d)?))?",
         text,
         re.ASCII,
     )
-    if found is None or (found[8] and text.endswith(":")):
+    if match is None or (match[8] and text.endswith(":")):
         return None
-    numbers = [int(found[group]) for group in range(1, 6)]
-    return _moment(numbers, int(found[6] or 0), found[7] or "", found[8], int(found[9] or 0), int(found[10] or 0))
+    numbers = [int(match[group]) for group in range(1, 6)]
+    return _moment(numbers, int(match[6] or 0), match[7] or "", match[8], int(match[9] or 0), int(match[10] or 0))
 
 
 def _access_log_time(text: str) -> int | None:
-    found = re.fullmatch(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)", text, re.ASCII)
-    if found is None or found[2] not in _MONTHS:
+    match = re.fullmatch(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)", text, re.ASCII)
+    if match is None or match[2] not in _MONTHS:
         return None
-    numbers = [int(found[3]), _MONTHS.index(found[2]) + 1, *(int(found[group]) for group in (1, 4, 5))]
-    return _moment(numbers, int(found[6]), "", found[7], int(found[8]), int(found[9]))
+    numbers = [int(match[3]), _MONTHS.index(match[2]) + 1, *(int(match[group]) for group in (1, 4, 5))]
+    return _moment(numbers, int(match[6]), "", match[7], int(match[8]), int(match[9]))
 
 
 def _moment(numbers: list[int], second: int, decimals: str, sign: str | None, hours: int, minutes: int) -> int | None:
@@ -618,8 +618,8 @@ def _epoch(text: str, micros: int) -> int | None:
         if not -(10**digits) < number < 10**digits:
             return None
         rounded = number.quantize(Decimal("1e-6"), ROUND_HALF_UP)
-        found = int(rounded * micros if micros else rounded / 1000)
-        return found if abs(found) < 2**63 else None  # 292,000 years
+        moment = int(rounded * micros if micros else rounded / 1000)
+        return moment if abs(moment) < 2**63 else None  # 292,000 years
 
 
 def _status(text: str | None) -> int | None:

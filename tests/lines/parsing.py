@@ -22,10 +22,10 @@ ISO = "2026-03-01T12:30:00Z"
 
 def parse(raw: list[bytes], source: Source = WEB, first_line: int = 2) -> list[dict[str, Any]]:
     """What parse_lines makes of lines of the log hour 2026-03-01T12, in their order."""
-    found = parse_lines(lines_table(raw, first_line), source, TRACKING)
-    assert found.schema == PARSED
-    assert found["row_id"].to_pylist() == list(range(len(raw)))
-    return found.to_pylist()
+    table = parse_lines(lines_table(raw, first_line), source, TRACKING)
+    assert table.schema == PARSED
+    assert table["row_id"].to_pylist() == list(range(len(raw)))
+    return table.to_pylist()
 
 
 def line(**fields: Any) -> bytes:

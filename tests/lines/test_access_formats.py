@@ -32,8 +32,8 @@ def read(lines: Sequence[str], log_format: str | None = None, base_url: str | No
     raw = [line.encode() for line in lines]
     rows = parse(raw, source)
     times = click_times(lines_table(raw), source).to_pylist()
-    found = [time for row, time in zip(rows, times, strict=True) if row["reason"] is None]
-    assert found == [moment_micros(row["clicked_at"]) for row in rows if row["reason"] is None]
+    times_of_clicks = [time for row, time in zip(rows, times, strict=True) if row["reason"] is None]
+    assert times_of_clicks == [moment_micros(row["clicked_at"]) for row in rows if row["reason"] is None]
     return rows
 
 
@@ -41,8 +41,8 @@ def test_what_another_program_puts_before_a_line_is_taken_off() -> None:
     clients = ["203.0.113.5", "2001:db8::7"]
     for host, url in (("", f"{BASE}/a"), ("shop.example.com:443 ", SHOP)):
         lines = [f"{prefix}{host}{client} {COMBINED}" for prefix in PREFIXES for client in clients]
-        found = [(row["reason"], row["client_address"], row["url"], row["user_agent"]) for row in read(lines)]
-        assert found == [(None, client, url, "Moz") for _ in PREFIXES for client in clients]
+        fields = [(row["reason"], row["client_address"], row["url"], row["user_agent"]) for row in read(lines)]
+        assert fields == [(None, client, url, "Moz") for _ in PREFIXES for client in clients]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_what_another_program_puts_before_a_line_is_taken_off() -> None:
 )
 def test_a_virtual_host_before_a_line_is_the_url_s(virtual_host: str, url: str) -> None:
     clients = ["203.0.113.5", "2001:db8::7", "203.0.113.5, 10.0.0.1"]
-    found = read([f"{virtual_host} {client} {COMBINED}" for client in clients])
-    assert [(row["client_address"], row["url"]) for row in found] == [(each.partition(",")[0], url) for each in clients]
+    rows = read([f"{virtual_host} {client} {COMBINED}" for client in clients])
+    assert [(row["client_address"], row["url"]) for row in rows] == [(each.partition(",")[0], url) for each in clients]
 
 
 NO_CLIENTS = [
@@ -345,9 +345,9 @@ def _same(log: RandomLog, lines: int) -> None:
     table = lines_table([line.text.encode() for line in written])
     times = click_times(table, source).to_pylist()
     for line, row, time in zip(written, parse_lines(table, source, TRACKING).to_pylist(), times, strict=True):
-        found = (row["reason"], row["url"], row["client_address"], row["user_agent"], row["status"], row["clicked_at"])
+        fields = (row["reason"], row["url"], row["client_address"], row["user_agent"], row["status"], row["clicked_at"])
         expected = (None, line.url, line.client, line.user_agent, line.status, line.clicked_at)
-        assert found == expected, (log.log_format, line.text)
+        assert fields == expected, (log.log_format, line.text)
         assert time == moment_micros(line.clicked_at)
 
 
@@ -414,8 +414,8 @@ def test_a_line_cut_within_its_first_bytes_and_another_are_none() -> None:
     with_hosts = {f"shop.example.com:443 {before}": of for before, of in reasons.items() if before[0].isdigit()}
     for name, expected in {"combined": reasons | with_hosts, "vhost_combined": with_hosts}.items():
         rows = read([f'{before} {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"' for before in expected], name)
-        found = {before: (row["reason"], row["client_address"]) for before, row in zip(expected, rows, strict=True)}
-        assert found == {before: (of, None if of else "203.0.113.5") for before, of in expected.items()}
+        outcomes = {before: (row["reason"], row["client_address"]) for before, row in zip(expected, rows, strict=True)}
+        assert outcomes == {before: (of, None if of else "203.0.113.5") for before, of in expected.items()}
 
 
 @pytest.mark.parametrize(

@@ -34,30 +34,30 @@ def forms(address: IPv6Address) -> list[str]:
     """All that a text may be that ipaddress reads as this one, but for mixed padding and case."""
     whole = address.exploded.split(":")
     dotted = str(IPv4Address(address.packed[12:]))
-    found = []
+    texts = []
     for groups in (whole, [group.lstrip("0") or "0" for group in whole]):
         for parts in (groups, [*groups[:6], dotted]):
-            found.append(":".join(parts))
-            found += [
+            texts.append(":".join(parts))
+            texts += [
                 f"{':'.join(parts[:start])}::{':'.join(parts[end:])}"
                 for start in range(8)
                 for end in range(start + 1, min(len(parts), 8) + 1)
                 if all(not part.strip("0") for part in parts[start:end])
             ]
-    found += [text.upper() for text in found]
-    assert {ip_address(text) for text in found} == {address}
-    return found
+    texts += [text.upper() for text in texts]
+    assert {ip_address(text) for text in texts} == {address}
+    return texts
 
 
 def test_every_form_becomes_the_one_and_is_found_in_a_text_and_masked_alike() -> None:
     for address in some_addresses(300):
-        found = re2.compile(any_form(usual(address)).encode())
+        pattern = re2.compile(any_form(usual(address)).encode())
         for text in forms(address):
             assert normal_address(text) == normal_address(f"[{text}]:443") == usual(address)
             assert normal_address(f"{text}%eth0") == usual(address)
             for written in (text, f'"{text}"', f"[{text}]:443", f"client:{text} ", f"%3D{text}", f"{text}: "):
-                assert found.search(written.encode()), (written, address)
-            assert found.search(f"?ip={text.replace(':', '%3A')}&".encode())
+                assert pattern.search(written.encode()), (written, address)
+            assert pattern.search(f"?ip={text.replace(':', '%3A')}&".encode())
             kept = address.packed[: 15 if address.ipv4_mapped else 5 if address.sixtofour else 6]
             assert ip_address(mask_addresses(text)).packed[:15].startswith(kept)
             assert mask_addresses(text) == mask_addresses(address.compressed)
@@ -66,10 +66,10 @@ def test_every_form_becomes_the_one_and_is_found_in_a_text_and_masked_alike() ->
 def test_no_other_address_is_found() -> None:
     known = {address: forms(address) for address in some_addresses(150)}
     for address in known:
-        found = re2.compile(any_form(usual(address)).encode())
+        pattern = re2.compile(any_form(usual(address)).encode())
         others = [other for other in known if other != address and usual(address) not in other.exploded]
         for text in (RNG.choice(known[other]) for other in others):
-            assert "." in text or not found.search(text.encode()), (text, address)
+            assert "." in text or not pattern.search(text.encode()), (text, address)
     for text in ("2001:db8::7:1", "1:2001:db8::7", "2001:db8::77", "12001:db8::7", "2001:db8::7%3A1"):
         assert not re2.compile(any_form("2001:db8::7").encode()).search(text.encode())
     for text in ("192.0.2.77", "1192.0.2.7", "192x0.2.7"):
@@ -111,6 +111,6 @@ def test_what_is_and_what_is_no_part_of_an_address(text: str, address: str | Non
     ],
 )
 def test_forms_in_which_an_address_may_have_been_stored(address: str, written: set[str]) -> None:
-    found = written_forms(address)
-    assert written <= set(found)
-    assert {normal_address(text) for text in found} == {address}
+    texts = written_forms(address)
+    assert written <= set(texts)
+    assert {normal_address(text) for text in texts} == {address}

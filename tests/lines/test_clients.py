@@ -22,9 +22,9 @@ def client_of(address: str | None, forwarded: str | None = None, *, trusted: tup
     if forwarded is not None:
         fields["forwarded_for"] = pa.array([forwarded], pa.string())
     client, is_client = clients(fields, trusted)
-    found = client.to_pylist()[0]
-    assert found is None or isinstance(found, str)
-    return found if is_client.to_pylist()[0] else NONE
+    text = client.to_pylist()[0]
+    assert text is None or isinstance(text, str)
+    return text if is_client.to_pylist()[0] else NONE
 
 
 @pytest.mark.parametrize(

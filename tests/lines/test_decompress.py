@@ -52,7 +52,7 @@ def _read(data: bytes, name: str) -> tuple[bytes, bool]:
 
 def _by_zlib(data: bytes) -> tuple[bytes, bool]:
     """The same of a gzip file by zlib, which is fed byte by byte so that nothing it has found is lost."""
-    given = bytearray()
+    content = bytearray()
     inflate = zlib.decompressobj(wbits=31)
     is_between = True
     for place in range(len(data)):
@@ -62,11 +62,11 @@ def _by_zlib(data: bytes) -> tuple[bytes, bool]:
                 continue
             inflate = zlib.decompressobj(wbits=31)
         try:
-            given += inflate.decompress(byte)
+            content += inflate.decompress(byte)
         except zlib.error:
-            return bytes(given), True
+            return bytes(content), True
         is_between = inflate.eof
-    return bytes(given), not is_between
+    return bytes(content), not is_between
 
 
 def _some_text(rng: random.Random) -> bytes:
@@ -103,9 +103,9 @@ def test_content_says_how_a_file_is_compressed_and_not_its_name(name: str) -> No
     for compress in [*COMPRESS.values(), lambda text: skipped + _zstd(text)]:
         for text in (TEXT, b""):
             assert _read(compress(text), name) == (text, False)
-        given, is_damaged = _read(compress(TEXT)[:-9], name)
+        content, is_damaged = _read(compress(TEXT)[:-9], name)
         assert is_damaged
-        assert TEXT.startswith(given)
+        assert TEXT.startswith(content)
     for text in (TEXT, b"\n", b"B", b"BZh is no bzip2\n", b"(", b"7z", b"caf\xe9\n", b"\xef\xbb\xbf{}\n", b""):
         assert _read(text, name) == (text, False)
 
@@ -130,13 +130,13 @@ def test_zeros_after_a_gzip_member_hide_no_member_behind_them(length: int) -> No
 def test_files_that_break_off_are_damaged_and_given_up_to_there(suffix: str) -> None:
     whole = COMPRESS[suffix](TEXT)
     for length in (1, 3, 10, len(whole) // 2, len(whole) - 1):
-        given, is_damaged = _read(whole[:length], suffix)
+        content, is_damaged = _read(whole[:length], suffix)
         assert is_damaged, length
-        assert TEXT.startswith(given)
-    given, is_damaged = _read(whole + whole[: len(whole) // 2], suffix)
+        assert TEXT.startswith(content)
+    content, is_damaged = _read(whole + whole[: len(whole) // 2], suffix)
     assert is_damaged
-    assert (TEXT + TEXT).startswith(given)
-    assert given.startswith(TEXT)
+    assert (TEXT + TEXT).startswith(content)
+    assert content.startswith(TEXT)
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
@@ -191,9 +191,9 @@ def test_a_wrong_checksum_at_the_end_costs_no_byte() -> None:
 def test_bombs_come_in_small_pieces(suffix: str) -> None:
     zeros = bytes(20 * MIB)
     assert _read(COMPRESS[suffix](zeros), suffix) == (zeros, False)
-    given, is_damaged = _read(COMPRESS[suffix](zeros)[:-6], suffix)
+    content, is_damaged = _read(COMPRESS[suffix](zeros)[:-6], suffix)
     assert is_damaged
-    assert zeros.startswith(given)
+    assert zeros.startswith(content)
 
 
 class _FailingDisk(io.BytesIO):

@@ -234,15 +234,17 @@ def test_each_line_is_the_click_or_the_rejected_line_that_it_should_be(name: str
     for start in range(0, lines, AT_ONCE):
         raw = [_line(rng, name) for _ in range(min(AT_ONCE, lines - start))]
         end = rng.choice([b"", b"\n", b"\r\n"])
-        for place, (value, (found, row)) in enumerate(zip(raw, _parsed(raw, end, source), strict=True), FIRST_LINE):
+        for place, (value, (outcome, row)) in enumerate(zip(raw, _parsed(raw, end, source), strict=True), FIRST_LINE):
             expected = outcome_of(value, source, HOUR.number, TRACKING)
             is_sampled = expected.is_object and (place <= 100 or place % 100 == 0)
-            assert (found.reason, found.fields) == (expected.reason, expected.fields), value
+            assert (outcome.reason, outcome.fields) == (expected.reason, expected.fields), value
             sampled = row["sampled"] and row["sampled"].removesuffix(end.decode())
             assert sampled == (value.decode() if is_sampled else None), value
-            assert row["raw"] == (value.decode(errors="replace")[:MAX_RAW_CHARACTERS] if found.reason else None), value
+            assert row["raw"] == (value.decode(errors="replace")[:MAX_RAW_CHARACTERS] if outcome.reason else None), (
+                value
+            )
             assert (row["line"], row["bytes"]) == (place, len(value))
-            reasons[found.reason] += 1
+            reasons[outcome.reason] += 1
     print(dict(reasons))
     unformed = "not_access_log" if source.fields is None else "not_json"
     of_others = {"part_of_line", "not_json", "not_access_log", *FAULTS}

@@ -60,11 +60,11 @@ def _outcomes(lines: list[str], source: Source = W3C, pieces_of: int = 100) -> l
     """The reason of each line that is no header, or the time of its click; by files in pieces, and all in one."""
     raw = [f"{line}\r\n".encode() for line in lines]
     tables = [lines_table(raw[at : at + pieces_of], at + 1) for at in range(0, len(raw), pieces_of)]
-    found = [row for table in with_headers(tables, source) for row in parse_lines(table, source, TRACKING).to_pylist()]
+    rows = [row for table in with_headers(tables, source) for row in parse_lines(table, source, TRACKING).to_pylist()]
     times = [time for table in with_headers(tables, source) for time in click_times(table, source).to_pylist()]
-    for row, time in zip(found, times, strict=True):
+    for row, time in zip(rows, times, strict=True):
         assert time == (None if row["reason"] else int(row["clicked_at"].timestamp() * 1_000_000))
-    return [row["reason"] or f"{row['clicked_at']:%H:%M}" for row in found if row["reason"] != "left_out_header"]
+    return [row["reason"] or f"{row['clicked_at']:%H:%M}" for row in rows if row["reason"] != "left_out_header"]
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ def test_headers_go_on_over_pieces_and_end_with_their_file(source: Source) -> No
         pieces.append(pa.concat_tables(tables[:count]))
         tables = tables[count:]
     parser = LineParser(source, TRACKING, Lookups())
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for piece in with_headers(pieces, source):
-        found += parser._parsed(piece).to_pylist()
-    assert [row["reason"] or row["url"] for row in found] == expected
+        rows += parser._parsed(piece).to_pylist()
+    assert [row["reason"] or row["url"] for row in rows] == expected
     together = pa.concat_tables(parser.arrivals(pieces)).to_pylist()
     assert [row["reason"] or row["url"] for row in together] == expected
     assert {"left_out_header", "no_header"} < set(expected)
-    assert all(row["raw"] is None for row in found if row["reason"] == "left_out_header")
+    assert all(row["raw"] is None for row in rows if row["reason"] == "left_out_header")
 
 
 def test_files_without_headers_are_as_they_were() -> None:
@@ -190,6 +190,6 @@ def test_a_hundred_thousand_small_files_take_one_query_a_distinct_header(monkeyp
     tables = [lines_table(lines, 1, file=f"{number}.log") for number in range(2000)]
     run_on_lines = extraction.run_on_lines
     monkeypatch.setattr(extraction, "run_on_lines", lambda sql, lines: asked.append(sql) or run_on_lines(sql, lines))
-    found = pa.concat_tables(LineParser(W3C, TRACKING, Lookups()).arrivals(tables))
-    assert found["url"].drop_null().to_pylist() == ["http://shop.test/a"] * 2000
+    table = pa.concat_tables(LineParser(W3C, TRACKING, Lookups()).arrivals(tables))
+    assert table["url"].drop_null().to_pylist() == ["http://shop.test/a"] * 2000
     assert len(asked) == 1

@@ -126,12 +126,12 @@ NAMES = {
 
 
 def _oracle(value: Any, path: str) -> set[tuple[str, str]]:
-    found = {(path, NAMES[type(value)])} if path else set()
+    fields = {(path, NAMES[type(value)])} if path else set()
     if isinstance(value, dict):
-        return found.union(*(_oracle(v, f"{path}.{k}".lstrip(".")) for k, v in value.items()))
+        return fields.union(*(_oracle(v, f"{path}.{k}".lstrip(".")) for k, v in value.items()))
     if isinstance(value, list):
-        return found.union(*(_oracle(v, f"{path}[]") for v in value))
-    return found
+        return fields.union(*(_oracle(v, f"{path}[]") for v in value))
+    return fields
 
 
 @given(DOCUMENTS)

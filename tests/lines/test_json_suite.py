@@ -40,33 +40,33 @@ def test_the_suite_is_whole() -> None:
 
 def test_what_is_no_json_is_quarantined() -> None:
     names = _named("n_")
-    found = dict(zip(names, _reasons([_as_line(name) for name in names]), strict=True))
-    blank = {name for name, reason in found.items() if reason == "blank"}
+    reasons = dict(zip(names, _reasons([_as_line(name) for name in names]), strict=True))
+    blank = {name for name, reason in reasons.items() if reason == "blank"}
     assert blank == {"n_single_space", "n_structure_no_data"}
-    assert {name: reason for name, reason in found.items() if reason not in {*_UNREADABLE, "blank"}} == {}
+    assert {name: reason for name, reason in reasons.items() if reason not in {*_UNREADABLE, "blank"}} == {}
 
 
 def test_an_object_with_what_is_no_json_in_it_is_quarantined() -> None:
     # nginx's way to write a byte.
     names = [name for name in _named("n_") if name != "n_string_escape_x"]
-    found = dict(zip(names, _reasons([with_value(_as_line(name)) for name in names]), strict=True))
-    assert {name: reason for name, reason in found.items() if reason not in _UNREADABLE} == {}
+    reasons = dict(zip(names, _reasons([with_value(_as_line(name)) for name in names]), strict=True))
+    assert {name: reason for name, reason in reasons.items() if reason not in _UNREADABLE} == {}
 
 
 def test_an_object_with_json_in_it_is_read() -> None:
     names = _named("y_")
-    found = dict(zip(names, _reasons([with_value(_as_line(name)) for name in names]), strict=True))
-    assert {name: reason for name, reason in found.items() if reason is not None} == {}
+    reasons = dict(zip(names, _reasons([with_value(_as_line(name)) for name in names]), strict=True))
+    assert {name: reason for name, reason in reasons.items() if reason is not None} == {}
 
 
 def test_objects_are_read_and_other_values_are_no_lines() -> None:
     names = _named("y_")
-    found = dict(zip(names, _reasons([_as_line(name) for name in names]), strict=True))
+    reasons = dict(zip(names, _reasons([_as_line(name) for name in names]), strict=True))
     objects = {name for name in names if isinstance(json.loads(SUITE[name]), dict)}
     assert len(objects) > 10
     # An object it is; there is no click in it.
-    assert {name for name, reason in found.items() if reason == "missing_event_id"} == objects
-    assert {reason for name, reason in found.items() if name not in objects} == {"not_json"}
+    assert {name for name, reason in reasons.items() if reason == "missing_event_id"} == objects
+    assert {reason for name, reason in reasons.items() if name not in objects} == {"not_json"}
 
 
 @pytest.mark.parametrize("name", _named("i_"))

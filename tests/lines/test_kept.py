@@ -103,11 +103,11 @@ def random_rule(chosen: random.Random, conditions: list[str]) -> dict[str, Any]:
         pool = FIELDS if name == "type" else VALUES[name]
         pool = tuple(value for value in pool if value != "/?")
         values = chosen.sample(pool, chosen.choice((1, 1, 2)))
-        given = values[0] if len(values) == 1 and chosen.random() < 0.5 else values
+        setting = values[0] if len(values) == 1 and chosen.random() < 0.5 else values
         if name == "type":
-            rule["field"] = {"type": given}
+            rule["field"] = {"type": setting}
         else:
-            rule[name] = given
+            rule[name] = setting
     return rule
 
 
@@ -144,7 +144,7 @@ def one_fits(name: str, value: str, text: str) -> bool:
             return glob(value, text)
 
 
-def condition_fits(name: str, given: Any, record: Record) -> bool | None:
+def condition_fits(name: str, setting: Any, record: Record) -> bool | None:
     texts: dict[str, Any] = {
         "method": record.method, "status": record.status, "host": record.host, "path": record.path,
         "ending": record.path, "client": record.client, "user_agent": record.agent, "type": record.type,
@@ -161,7 +161,7 @@ def condition_fits(name: str, given: Any, record: Record) -> bool | None:
         text = json.dumps(text)
     values = [
         value if isinstance(value, str) else json.dumps(value)
-        for value in (given if isinstance(given, list) else [given])
+        for value in (setting if isinstance(setting, list) else [setting])
     ]
     wanted = [value for value in values if not value.startswith("!")]
     unwanted = [value[1:] for value in values if value.startswith("!")]
@@ -173,15 +173,15 @@ def condition_fits(name: str, given: Any, record: Record) -> bool | None:
 
 
 def rule_fits(rule: dict[str, Any], record: Record) -> bool | None:
-    found: list[bool | None] = []
-    for name, given in rule.items():
+    answers: list[bool | None] = []
+    for name, setting in rule.items():
         if name == "crawler":
-            found.append((record.agent in (CRAWLER, "Pingdom.com_bot 1.4")) == given)
+            answers.append((record.agent in (CRAWLER, "Pingdom.com_bot 1.4")) == setting)
         elif name == "field":
-            found.append(condition_fits("type", given["type"], record))
+            answers.append(condition_fits("type", setting["type"], record))
         elif name != "name":
-            found.append(condition_fits(name, given, record))
-    return False if False in found else None if None in found else True
+            answers.append(condition_fits(name, setting, record))
+    return False if False in answers else None if None in answers else True
 
 
 def outcome(drops: list[dict[str, Any]], keeps: list[dict[str, Any]], record: Record) -> str | None:
@@ -402,7 +402,7 @@ def test_all_wrong_rules_are_told_together_with_an_example_each(tmp_path: Path) 
     )
     with pytest.raises(UsageError) as error:
         load_sources(settings)
-    said = str(error.value)
+    message = str(error.value)
     for expected in (
         "a.count: Input should be 'lines' or 'page_views'",
         'a.keep.0: a rule without a condition: expected one, such as ending = [".png", ".css"]',
@@ -418,6 +418,6 @@ def test_all_wrong_rules_are_told_together_with_an_example_each(tmp_path: Path) 
         "the name 'static_file' is taken",
         "(drop robots: user_agent); they have client_address, method, request, status, time",
     ):
-        assert re.search(re.escape(expected), said), (expected, said)
+        assert re.search(re.escape(expected), message), (expected, message)
     with pytest.raises(ValidationError, match="rules look at"):
         Source(name="b", format="json", fields=LineFields(time="ts", url="url"), count="page_views")

@@ -116,13 +116,13 @@ def _made(lookups: Lookups) -> dict[str, bytes]:
 
 
 def test_visitor_changes_with_address_agent_day_and_key(lookups: Lookups, tmp_path: Path) -> None:
-    given = {"ip": "198.51.100.7", "ua": "curl/8"}
+    record = {"ip": "198.51.100.7", "ua": "curl/8"}
     others: list[dict[str, Any]] = [
-        given | {"ip": "198.51.100.8"}, given | {"ua": "curl/9"}, given | {"ua": None},
-        given | {"ts": "2026-02-28T12:30:00Z"},
+        record | {"ip": "198.51.100.8"}, record | {"ua": "curl/9"}, record | {"ua": None},
+        record | {"ts": "2026-02-28T12:30:00Z"},
         {"ip": "198.51.100.7\x00", "ua": "curl/8"},
     ]  # fmt: skip
-    records = [given, *others, given, given | {"ts": "2026-03-01T00:00:00Z"}]
+    records = [record, *others, record, record | {"ts": "2026-03-01T00:00:00Z"}]
     rows = _look_up(records, lookups, ADDRESSES)
     key = _made(lookups)["2026-03-01"]
     visitors = [row["visitor_id"] for row in rows]
@@ -130,7 +130,7 @@ def test_visitor_changes_with_address_agent_day_and_key(lookups: Lookups, tmp_pa
     assert visitors[0] == visitors[-1] == visitors[-2]
     assert visitors[0] == _rfc_7693(key, b"198.51.100.7\x00curl/8\x002026-03-01")
     assert visitors[3] == _rfc_7693(key, b"198.51.100.7\x00\x002026-03-01"), "no user agent"
-    other_key = _look_up([given], Lookups(_keys(tmp_path / "other")), ADDRESSES)
+    other_key = _look_up([record], Lookups(_keys(tmp_path / "other")), ADDRESSES)
     assert other_key[0]["visitor_id"] not in visitors
 
 
@@ -207,8 +207,8 @@ def test_bots_are_reported_and_without_an_agent_there_is_none() -> None:
 
 
 def test_no_lines_have_no_rows(lookups: Lookups) -> None:
-    for given, source in ((lookups, ADDRESSES), (Lookups(), WEB)):
-        assert given.look_up(parse_lines(lines_table([]), source, ())).num_rows == 0
+    for lookup, source in ((lookups, ADDRESSES), (Lookups(), WEB)):
+        assert lookup.look_up(parse_lines(lines_table([]), source, ())).num_rows == 0
 
 
 def test_only_a_source_with_addresses_looks_for_keys_and_none_goes_to_a_worker(tmp_path: Path) -> None:
@@ -299,11 +299,13 @@ def test_any_agent_is_what_the_list_says() -> None:
     rng = random.Random(seed)
     bots = 0
     for _ in range(4000):
-        one, other = rng.choice(INSTANCES), rng.choice([*INSTANCES, FIREFOX])
-        cut = rng.randrange(len(one) + 1)
+        crawler, other = rng.choice(INSTANCES), rng.choice([*INSTANCES, FIREFOX])
+        cut = rng.randrange(len(crawler) + 1)
         # No line feed at the end, where Python's $ is another than elsewhere.
         between = rng.choice(["", "", "\n", "\x00", "ü", "😀", " ", "-"])
-        agent = rng.choice([one[:cut] + between + other[rng.randrange(len(other)) :], one[cut:], one.swapcase()])
+        agent = rng.choice(
+            [crawler[:cut] + between + other[rng.randrange(len(other)) :], crawler[cut:], crawler.swapcase()]
+        )
         agent = agent[:MAX_AGENT_CHARACTERS].rstrip("\n")
         assert is_crawler(agent) == crawleruseragents.is_crawler(agent), agent
         bots += is_crawler(agent)

@@ -129,7 +129,7 @@ class _OneProcess:
         from pyspark.cloudpickle import loads
 
         numbers = [pa.RecordBatch.from_pydict({"id": [number]}) for number in range(self.count)]
-        return [row for one in numbers for batch in loads(self.function)([one]) for row in batch.to_pylist()]
+        return [row for number in numbers for batch in loads(self.function)([number]) for row in batch.to_pylist()]
 
 
 def test_a_task_unpickles_its_own_share_alone() -> None:

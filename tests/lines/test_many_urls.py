@@ -103,15 +103,15 @@ def test_the_setting_ends_it(case: str) -> None:
 
 
 def test_pages_that_are_many_are_not_blamed_beside_a_session() -> None:
-    found = sample(lambda draw: f"/item/{draw.randrange(5000)}?session={draw.random()}")
-    assert [each.name for each in found.causes(URLS)] == ["session"]
-    assert [each.name for each in found.many_values()] == ["session", "/item/{id:number}"]
+    urls = sample(lambda draw: f"/item/{draw.randrange(5000)}?session={draw.random()}")
+    assert [each.name for each in urls.causes(URLS)] == ["session"]
+    assert [each.name for each in urls.many_values()] == ["session", "/item/{id:number}"]
 
 
 def test_nothing_is_blamed_for_pages_that_are_all_different_by_their_words() -> None:
     letters = "abcdefghijklmnop"
-    found = sample(lambda draw: f"/{''.join(draw.choices(letters, k=20))}-news?session={draw.random()}")
-    assert found.causes(URLS) == [], "without the session they would be as many"
+    urls = sample(lambda draw: f"/{''.join(draw.choices(letters, k=20))}-news?session={draw.random()}")
+    assert urls.causes(URLS) == [], "without the session they would be as many"
     assert described_causes([], "web", None) == (
         "because of no parameter, nor ids in their paths, that could be left out"
     )
@@ -144,13 +144,13 @@ def test_settings_that_there_are_stay() -> None:
 
 def test_names_from_logs_are_shown_as_what_they_are() -> None:
     causes = sample(lambda draw: f"/p?%1B%5B2J{'x' * 300}={draw.random()}").causes(URLS)
-    said = described_causes(causes, "web", None)
-    assert said.isprintable()
-    assert "\\x1b[2J" in said
+    text = described_causes(causes, "web", None)
+    assert text.isprintable()
+    assert "\\x1b[2J" in text
 
 
 @pytest.mark.parametrize("path", ["/a{b}/1", "/*/1", "//", "", "/" + "1/" * 900, "/a b/2", ";=;", "/;;x;=1"])
 def test_no_url_is_too_strange(path: str) -> None:
-    found = UrlSample([f"{SITE}{path}{number}?{number}" for number in range(50)])
-    for each in found.causes() + found.many_values():
+    urls = UrlSample([f"{SITE}{path}{number}?{number}" for number in range(50)])
+    for each in urls.causes() + urls.many_values():
         PageSettings(paths=[each.name] if each.kind == "path" else [])

@@ -98,14 +98,14 @@ def test_every_address_is_masked_and_other_text_unchanged(pieces: list[tuple[str
 
 
 def _addresses_in(text: str) -> list[IPv4Address | IPv6Address]:
-    found: list[IPv4Address | IPv6Address] = []
+    valid_addresses: list[IPv4Address | IPv6Address] = []
     for word in re.split(r"[^0-9A-Za-z_:.]+", text):
         for kind in (IPv4Address, IPv6Address):
             try:
-                found.append(kind(word.removesuffix(".")))
+                valid_addresses.append(kind(word.removesuffix(".")))
             except AddressValueError:
                 continue
-    return found
+    return valid_addresses
 
 
 @given(st.text(alphabet="0123456789abcF:.: [/%x\\n", max_size=60))
@@ -208,7 +208,7 @@ def test_examples_of_sampled_fields_have_no_addresses_nor_have_their_names() -> 
     sampled = SampledLines(CLIENTS, ("log_hour",))
     sampled.add(arrivals(CLIENTS, [lines_table([json.dumps(line).encode()], hour=Hour.parse("2026-03-01T12"))]))
     (row,) = sampled.rows()
-    found = {field["path"]: field["example"] for field in row["sampled_fields"]}
-    assert found == {
+    examples = {field["path"]: field["example"] for field in row["sampled_fields"]}
+    assert examples == {
         "client": None, "client.ip": None, "via": "for=203.0.113.0", "hits": None, "hits.198.51.100.0": "1", "url": "no"
     }  # fmt: skip

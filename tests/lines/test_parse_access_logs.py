@@ -64,8 +64,8 @@ LOG_LINES: dict[str, tuple[bytes, str | None, str | None]] = {
 
 def test_reason_and_url_of_every_combined_line() -> None:
     rows = parse([raw for raw, _, _ in LOG_LINES.values()], ACCESS)
-    found = {name: (row["reason"], row["url"]) for name, row in zip(LOG_LINES, rows, strict=True)}
-    assert found == {name: (reason, url) for name, (_, reason, url) in LOG_LINES.items()}
+    outcomes = {name: (row["reason"], row["url"]) for name, row in zip(LOG_LINES, rows, strict=True)}
+    assert outcomes == {name: (reason, url) for name, (_, reason, url) in LOG_LINES.items()}
     by_name = dict(zip(LOG_LINES, rows, strict=True))
     assert by_name["offset"]["clicked_at"] == NOON
     assert by_name["leap second"]["clicked_at"] == NOON.replace(minute=29, second=59)
@@ -78,8 +78,8 @@ def test_reason_and_url_of_every_combined_line() -> None:
 @pytest.mark.parametrize("name", ["fine", "other line ends at the end", "a control character in the path", "HTTP/0.9"])
 def test_nothing_in_a_line_shifts_its_fields(name: str) -> None:
     (row,) = parse([LOG_LINES[name][0]], ACCESS)
-    found = (row["client_address"], row["referrer"], row["user_agent"], row["status"], row["clicked_at"])
-    assert found == ("198.51.100.7", "http://from.test/", "curl/8", 200, NOON)
+    fields = (row["client_address"], row["referrer"], row["user_agent"], row["status"], row["clicked_at"])
+    assert fields == ("198.51.100.7", "http://from.test/", "curl/8", 200, NOON)
 
 
 def test_control_characters_stay_in_their_fields() -> None:

@@ -145,10 +145,10 @@ JSON_LINES: dict[str, tuple[bytes, str | None]] = {
 
 def test_reason_of_every_json_line() -> None:
     rows = parse([raw for raw, _ in JSON_LINES.values()])
-    found = {name: row["reason"] for name, row in zip(JSON_LINES, rows, strict=True)}
-    assert found == {name: reason for name, (_, reason) in JSON_LINES.items()}
+    reasons = {name: row["reason"] for name, row in zip(JSON_LINES, rows, strict=True)}
+    assert reasons == {name: reason for name, (_, reason) in JSON_LINES.items()}
     of_others = {"part_of_line", "not_access_log", *FAULTS}
-    assert {reason for reason in found.values() if reason} == QUARANTINE_REASONS.keys() - of_others
+    assert {reason for reason in reasons.values() if reason} == QUARANTINE_REASONS.keys() - of_others
     of_clicks = ("clicked_at", "url", "event_id", "country_code", "visitor_id", "referrer", "user_agent", "status")
     for row in rows:
         assert (row["raw"] is None) == (row["reason"] is None)
@@ -328,10 +328,10 @@ def test_numbers_of_any_size_are_times_or_bad_ones(time_format: Any) -> None:
     source = Source(name="o", format="json", fields=LineFields(time="ts", url="url", time_format=time_format))
     texts = ["1e18", "-1e18", "9" * 400, "1e400", "1e-400", "0." + "0" * 99 + "1", "NaN", "inf", "1_0", "0x1", "", "e",
              "1e", ".", "--1", "1 2", "1e99999999999", ISO, "٣"]  # fmt: skip
-    found = {text: row["reason"] for text, row in zip(texts, parse([line(ts=t) for t in texts], source), strict=True)}
-    assert found.pop("") == "missing_time"
-    assert set(found.values()) == {"bad_time", "time_out_of_range"}
-    assert {found[text] for text in ("NaN", "inf", "1_0", "0x1", "e", "1e", ".", "--1", "1 2", ISO, "٣")} == {
+    reasons = {text: row["reason"] for text, row in zip(texts, parse([line(ts=t) for t in texts], source), strict=True)}
+    assert reasons.pop("") == "missing_time"
+    assert set(reasons.values()) == {"bad_time", "time_out_of_range"}
+    assert {reasons[text] for text in ("NaN", "inf", "1_0", "0x1", "e", "1e", ".", "--1", "1 2", ISO, "٣")} == {
         "bad_time"
     }
 

@@ -34,10 +34,10 @@ def _same(log: RandomLog, count: int, seed: str) -> set[str | None]:
     (table,) = with_headers([lines_table([line for line, _ in written], 1)], source)
     times = click_times(table, source).to_pylist()
     for (line, truth), row, time in zip(written, parse_lines(table, source, TRACKING).to_pylist(), times, strict=True):
-        found = Truth(
+        outcome = Truth(
             row["reason"], row["clicked_at"], row["url"], row["client_address"], row["status"], row["user_agent"]
         )
-        assert found == truth, (seed, log.settings, line)
+        assert outcome == truth, (seed, log.settings, line)
         assert truth.clicked_at is None or time == moment_micros(truth.clicked_at)
     return {truth.reason for _, truth in written}
 

@@ -285,8 +285,8 @@ def lengths(path):
 
 lengths(sys.argv[1])
 before = peak_kib()
-found = lengths(sys.argv[2])
-print(peak_kib() - before, *found)
+bomb_lengths = lengths(sys.argv[2])
+print(peak_kib() - before, *bomb_lengths)
 """
 
 
@@ -320,6 +320,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, content: bytes, afte
         check=True,
         timeout=120,
     )
-    grown, *found = map(int, done.stdout.split())
-    assert found == lengths
+    grown, *bomb_lengths = map(int, done.stdout.split())
+    assert bomb_lengths == lengths
     assert grown < 200 << 10

@@ -36,13 +36,13 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def fine() -> list[tuple[str, str]]:
     """Click hour and URL of every well-formed line."""
-    found = []
+    clicks = []
     for line in gzip.decompress(LOG.read_bytes()).decode().splitlines():
         if match := FINE.match(line):
             moment = datetime.strptime(match[2], "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC)
             url = match[3] if match[3].startswith("http") else BASE_URL + match[3]
-            found.append((moment.isoformat()[:13], normalize_url(url)))
-    return found
+            clicks.append((moment.isoformat()[:13], normalize_url(url)))
+    return clicks
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +82,10 @@ def test_line_that_lost_its_closing_quote_is_quarantined_with_its_place(publishe
 
 def test_published_counts_are_those_of_the_log(published: TemporaryLake, fine: list[tuple[str, str]]) -> None:
     rows = published.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)
-    found = {(f"{row['click_date']}T{row['click_hour']:02d}", row["url"]): row["click_count"] for row in rows}
-    assert len(found) == len(rows)
-    assert found == Counter(fine)
-    assert len({url for _, url in found}) == len({url for _, url in fine})
+    counts = {(f"{row['click_date']}T{row['click_hour']:02d}", row["url"]): row["click_count"] for row in rows}
+    assert len(counts) == len(rows)
+    assert counts == Counter(fine)
+    assert len({url for _, url in counts}) == len({url for _, url in fine})
     by_country: Counter[str] = Counter()
     for row in published.rows(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY):
         by_country[f"{row['click_date']}T{row['click_hour']:02d}"] += row["click_count"]

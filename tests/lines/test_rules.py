@@ -17,7 +17,7 @@ NOT_ONE = "the rule is no SQL expression: not one value"
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "message"),
     [
         ("", "the rule is no SQL expression: not one value"),
         ("raw +", "the rule is no SQL expression: syntax error"),
@@ -99,10 +99,10 @@ NOT_ONE = "the rule is no SQL expression: not one value"
         ("raw || '" + "x" * 10_000 + "'", "the rule has 10,009 characters: expected at most 10,000"),
     ],
 )
-def test_what_is_no_rule_is_refused_in_a_line(rule: str, said: str) -> None:
+def test_what_is_no_rule_is_refused_in_a_line(rule: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         require_rule(rule)
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
 
@@ -142,12 +142,12 @@ def test_rule_gives_a_text_or_null_for_each_line_in_order() -> None:
 )  # fmt: skip
 def test_usual_repairs_are_rules(rule: str, raw: str, repaired: str | None) -> None:
     require_rule(rule)
-    (found,) = repaired_texts(rule, _lines(raw)).to_pylist()
+    (text,) = repaired_texts(rule, _lines(raw)).to_pylist()
     if repaired is not None:
-        assert found == repaired
+        assert text == repaired
     # Of each line it says the same, whichever lines are beside it.
     again = repaired_texts(rule, _lines(raw, raw, raw)).to_pylist()
-    assert again == [found] * 3
+    assert again == [text] * 3
 
 
 def test_each_function_of_a_rule_is_of_one_line_and_always_the_same() -> None:

@@ -44,11 +44,11 @@ def test_fields_are_told_by_place_less_those_that_are_not_watched_and_addresses(
     for table in (lines_table(lines, 1, hour=first), lines_table(lines[:3], 300, hour=first)):
         sampled.add(arrivals(source, [table]))
     sampled.add(arrivals(source, [lines_table([b'{"n": 2.5}', b"no object"], 1, hour=second)]))
-    found = {
+    fields_by_hour = {
         Hour.of(row["log_date"], row["log_hour"]): (row["sampled_lines"], row["sampled_fields"])
         for row in sampled.rows()
     }
-    assert found == {
+    assert fields_by_hour == {
         first: (
             102,
             [

@@ -104,8 +104,8 @@ def test_each_row_has_its_own_parts() -> None:
         "host": pa.array(["x.example", None, "x.example", "x.example"]),
         "query": pa.array([None, "q=1", "q=1", ""]),
     }
-    found = normal_urls(fields, "http://base.example", NORMAL_FORM, is_escaped=False).to_pylist()
-    assert found == ["http://x.example/a", "http://base.example/a?q=1", None, "http://x.example/b"]
+    urls = normal_urls(fields, "http://base.example", NORMAL_FORM, is_escaped=False).to_pylist()
+    assert urls == ["http://x.example/a", "http://base.example/a?q=1", None, "http://x.example/b"]
 
 
 _TARGETS = st.one_of(
@@ -155,6 +155,6 @@ def test_a_version_of_the_protocol_is_no_scheme(scheme: str) -> None:
 
 def test_json_paths_are_of_base_url() -> None:
     source = Source(name="web", format="json", base_url=BASE, fields=LineFields(**FIELDS))
-    found = parse([line(url=url) for url in ("/a", "http://other.test/b", "a", r"/x\y")], source)
-    assert [row["url"] for row in found] == [f"{BASE}/a", "http://other.test/b", None, f"{BASE}/x/y"]
-    assert [row["reason"] for row in found] == [None, None, "bad_url", None]
+    rows = parse([line(url=url) for url in ("/a", "http://other.test/b", "a", r"/x\y")], source)
+    assert [row["url"] for row in rows] == [f"{BASE}/a", "http://other.test/b", None, f"{BASE}/x/y"]
+    assert [row["reason"] for row in rows] == [None, None, "bad_url", None]

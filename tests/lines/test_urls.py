@@ -59,10 +59,10 @@ def _as_stored(href: str | None) -> str | None:
 
 def test_urls_are_as_browsers_see_them() -> None:
     assert len(CASES) > 250
-    found = {text: url_normalizer(())(text) for text in CASES}
-    different = {text for text, href in CASES.items() if found[text] != _as_stored(href)}
+    normal_forms = {text: url_normalizer(())(text) for text in CASES}
+    different = {text for text, href in CASES.items() if normal_forms[text] != _as_stored(href)}
     assert different == OTHERWISE.keys()
-    assert {found[text] for text in different} == {None}
+    assert {normal_forms[text] for text in different} == {None}
 
 
 def test_the_cases_are_of_both_kinds() -> None:
@@ -324,9 +324,9 @@ def test_any_url_has_a_normal_form_that_is_its_own_and_that_no_check_refuses() -
     print(f"seed {seed}")
     rng = random.Random(seed)
     urls = [_any_url(rng) for _ in range(20_000)]
-    found = {url: normal for url in [*CASES, *URLS, *urls] if (normal := normal_form(url)) is not None}
-    assert len(found) > 10_000
-    for url, normal in found.items():
+    normal_forms = {url: normal for url in [*CASES, *URLS, *urls] if (normal := normal_form(url)) is not None}
+    assert len(normal_forms) > 10_000
+    for url, normal in normal_forms.items():
         assert normal_form(normal) == normal, url
         assert not _is_malformed(normal), url
         assert re.fullmatch(r"[!-~]+", normal), url

@@ -80,8 +80,8 @@ def test_parts_of_a_line_that_kubernetes_has_cut_are_no_lines() -> None:
     expected = ["part_of_line"] * 3 + [None, "not_json"]
     assert [row["reason"] for row in parse(cri, source)] == expected
     log = [record.replace(LINE.encode(), ACCESS_LINE.encode()) for record in cri]
-    found = [row["reason"] for row in parse(log, ACCESS)]
-    assert found == ["part_of_line"] * 3 + [None, "not_access_log"]
+    reasons = [row["reason"] for row in parse(log, ACCESS)]
+    assert reasons == ["part_of_line"] * 3 + [None, "not_access_log"]
 
 
 def test_clients_are_masked_as_in_the_line_itself() -> None:

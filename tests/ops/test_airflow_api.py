@@ -95,7 +95,7 @@ def test_what_can_be_asked_twice_is_asked_again_after_an_error_of_the_server(api
     broken, refused = httpx.Response(500, json={"detail": "Database error"}), httpx.Response(409, json={})
     run = httpx.Response(200, json={"dag_run_id": "r", "state": "queued", "run_type": "manual"})
     ended, made = {"id": 1, "completed_at": "2026-03-01"}, {"id": 2, "completed_at": None}
-    listed = [httpx.Response(200, json={"backfills": found}) for found in ([ended, made], [ended])]
+    listed = [httpx.Response(200, json={"backfills": backfills}) for backfills in ([ended, made], [ended])]
     airflow = FakeAirflow(
         *(broken, broken, run),
         *(broken, refused, run),
@@ -121,7 +121,7 @@ def test_a_long_absence_is_an_error_that_says_where_to_look(api_of: ApiOf, monke
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (httpx.Response(409, json={"detail": "runs already"}), "409: runs already"),
         (httpx.Response(502, text="broken"), "502: broken"),
@@ -130,11 +130,11 @@ def test_a_long_absence_is_an_error_that_says_where_to_look(api_of: ApiOf, monke
     ],
 )
 def test_a_refusal_is_said_once_with_no_secret_and_no_redirect_is_followed(
-    api_of: ApiOf, answer: httpx.Response, said: str
+    api_of: ApiOf, answer: httpx.Response, message: str
 ) -> None:
     airflow = FakeAirflow(answer)
 
-    with pytest.raises(ApiError, match=rf"^Airflow answered GET {DAG}\?limit=1 with {said}$") as refused:
+    with pytest.raises(ApiError, match=rf"^Airflow answered GET {DAG}\?limit=1 with {message}$") as refused:
         api_of(airflow).call("GET", DAG, limit=1)
 
     assert refused.value.status == answer.status_code
@@ -145,7 +145,7 @@ def test_a_refusal_is_said_once_with_no_secret_and_no_redirect_is_followed(
 def test_neither_asks_a_proxy_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[bool] = []
 
-    def remembered(*given: object, trust_env: bool, **options: object) -> httpx.Response:
+    def remembered(*arguments: object, trust_env: bool, **options: object) -> httpx.Response:
         used.append(trust_env)
         raise httpx.ConnectError("refused")
 

@@ -329,8 +329,8 @@ def test_ivy_is_asked_for_the_listed_jars_and_not_for_what_they_depend_on() -> N
     module = ElementTree.fromstring(ivy_module([jar_of(b"1", "one"), jar_of(b"2", 'q"<&')]))
 
     dependencies = module.findall("./dependencies/dependency")
-    assert [found.get("name") for found in dependencies] == ["one", 'q"<&']
-    assert {found.get("transitive") for found in dependencies} == {"false"}
+    assert [dependency.get("name") for dependency in dependencies] == ["one", 'q"<&']
+    assert {dependency.get("transitive") for dependency in dependencies} == {"false"}
 
 
 # --- the lock files of this repository ------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_archive_that_no_longer_fits_is_made_again(tree: Path, other_java: Path)
     archive_broker_classes(tree, other_java)
     archive = BROKER_CLASSES.archive(tree)
 
-    for what, change in (
+    for part, change in (
         ("a jar", lambda: os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))),
         ("the list", lambda: list_classes(tree, [*listed(BROKER_CLASSES, tree), "java/util/Optional"])),
         # Of an archive that is cut off Java crashes.
@@ -94,9 +94,9 @@ def test_archive_that_no_longer_fits_is_made_again(tree: Path, other_java: Path)
         ("Java", lambda: (other_java.parents[1] / "lib" / "server" / "libjvm.so").write_text("a newer build")),
     ):
         change()
-        assert archive_broker_classes(tree, other_java), what
-        assert archive.read_text().splitlines() == listed(BROKER_CLASSES, tree), what
-        assert not archive_broker_classes(tree, other_java), what
+        assert archive_broker_classes(tree, other_java), part
+        assert archive.read_text().splitlines() == listed(BROKER_CLASSES, tree), part
+        assert not archive_broker_classes(tree, other_java), part
 
 
 def test_java_that_makes_no_archive_is_said_and_is_no_error(

@@ -51,11 +51,11 @@ def image_environment() -> dict[str, str]:
 
 def mounts(service: str) -> dict[str, str]:
     """What is mounted where, of a service: path in the container -> name or folder; the mode is left out."""
-    found = {}
+    sources = {}
     for volume in SERVICES[service]["volumes"]:
         source, target = re.fullmatch(r"(\$\{.*?\}|[^:]*):([^:]*)(?::ro)?", volume).groups()  # type: ignore[union-attr]
-        found[target] = source
-    return found
+        sources[target] = source
+    return sources
 
 
 def test_a_teams_ports_are_published_on_loopback_only() -> None:
@@ -111,8 +111,8 @@ def test_a_team_has_no_secret_with_a_default() -> None:
 def test_containers_that_are_not_airflows_have_none_of_its_secrets() -> None:
     for name, service in OURS.items():
         if name.startswith(("spark", "stream", "receiver")):
-            given = yaml.safe_dump(service["environment"])
-            assert not re.search("CLICKMILL_(AIRFLOW|ADMIN|POSTGRES|REDIS)", given), name
+            environment = yaml.safe_dump(service["environment"])
+            assert not re.search("CLICKMILL_(AIRFLOW|ADMIN|POSTGRES|REDIS)", environment), name
 
 
 def test_missing_secrets_are_made_and_what_is_there_stays(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_ports_are_published_on_loopback_only_and_are_the_same_inside_and_outsid
     assert published
     for name, ports in published.items():
         for port in ports:
-            found = re.fullmatch(r"127\.0\.0\.1:(\$\{(\w+):-\d+\}):(\$\{\w+:-\d+\})", port)
-            assert found, f"{name} publishes {port}: expected 127.0.0.1:${{VARIABLE:-port}}:${{VARIABLE:-port}}"
-            assert found[1] == found[3] == SERVICES[name]["environment"][found[2]]
+            match = re.fullmatch(r"127\.0\.0\.1:(\$\{(\w+):-\d+\}):(\$\{\w+:-\d+\})", port)
+            assert match, f"{name} publishes {port}: expected 127.0.0.1:${{VARIABLE:-port}}:${{VARIABLE:-port}}"
+            assert match[1] == match[3] == SERVICES[name]["environment"][match[2]]
     assert not any("network_mode" in service for name, service in SERVICES.items() if name != "postgres")
 
 

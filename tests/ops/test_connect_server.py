@@ -34,10 +34,10 @@ with the_only_spark(find_home()):
 @pytest.fixture
 def homes(tmp_path: Path) -> tuple[Home, Home]:
     """Two homes with one folder of data."""
-    one, other = (Home(tmp_path / name, tmp_path / "data") for name in ("one", "other"))
-    for home in (one, other):
+    first, other = (Home(tmp_path / name, tmp_path / "data") for name in ("one", "other"))
+    for home in (first, other):
         home.make()
-    return one, other
+    return first, other
 
 
 def variables(home: Home) -> dict[str, str]:
@@ -46,16 +46,16 @@ def variables(home: Home) -> dict[str, str]:
 
 def test_a_lake_has_one_server_until_that_is_gone(homes: tuple[Home, Home], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(only_spark, "PATIENCE_SECONDS", 0.2)
-    one, other = homes
+    first, other = homes
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDS], env=os.environ | variables(one), cwd=REPOSITORY, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLDS], env=os.environ | variables(first), cwd=REPOSITORY, stdout=subprocess.PIPE
     ) as holder:
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
             with pytest.raises(ClickmillError) as refused, the_only_spark(other):
                 pass
-            assert f"the lake {one.lake} has a Spark driver already: " in str(refused.value)
+            assert f"the lake {first.lake} has a Spark driver already: " in str(refused.value)
             assert f"process {holder.pid} of" in str(refused.value)
         finally:
             holder.send_signal(signal.SIGKILL)
@@ -82,11 +82,11 @@ def test_a_server_holds_its_lake_and_removes_what_killed_jobs_have_left(tmp_path
 
 
 def test_services_are_not_asked_about_other_data_than_theirs(homes: tuple[Home, Home], tmp_path: Path) -> None:
-    one, _ = homes
-    one.service_file.write_text(json.dumps({"data": str(one.data)}), encoding="utf-8")
-    require_same_data(one)
-    with pytest.raises(UsageError, match=f"run on the data in {one.data}, and CLICKMILL_DATA says {one.path}: "):
-        require_same_data(Home(one.path))
+    first, _ = homes
+    first.service_file.write_text(json.dumps({"data": str(first.data)}), encoding="utf-8")
+    require_same_data(first)
+    with pytest.raises(UsageError, match=f"run on the data in {first.data}, and CLICKMILL_DATA says {first.path}: "):
+        require_same_data(Home(first.path))
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_a_server_that_would_overwrite_commits_is_refused(name: str, value: str)
 
 
 def test_homes_share_data_and_nothing_else(homes: tuple[Home, Home]) -> None:
-    one, other = homes
+    first, other = homes
     shared = ("landing", "lake", "reports", "streams", "locks", "scratch", "visitor_keys")
     own = ("run", "secrets", "logs", "airflow", "quality_index", "kafka_topics", "spark_local", "spark_remote_file")
     for name in shared:
-        assert getattr(one, name) == getattr(other, name), name
-        assert getattr(one, name).is_relative_to(one.data), name
+        assert getattr(first, name) == getattr(other, name), name
+        assert getattr(first, name).is_relative_to(first.data), name
     for name in own:
-        assert getattr(one, name).is_relative_to(one.path), name
+        assert getattr(first, name).is_relative_to(first.path), name
         assert getattr(other, name).is_relative_to(other.path), name
-    assert {folder.stat().st_mode & 0o777 for folder in one.data.iterdir()} == {0o700}
-    assert find_home(None, variables(one)) == one
+    assert {folder.stat().st_mode & 0o777 for folder in first.data.iterdir()} == {0o700}
+    assert find_home(None, variables(first)) == first

@@ -25,11 +25,11 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def environment(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr("ops.containers.spark.gettempdir", lambda: str(tmp_path))
-    given = {
+    variables = {
         "PATH": os.environ["PATH"], "SPARK_LOCAL_DIRS": str(tmp_path / "work"), "CLICKMILL_SPARK_SECRET": "s3cret",
         "CLICKMILL_SPARK_PORT": "15002", "CLICKMILL_SPARK_UI_PORT": "4040", "CLICKMILL_SPARK_MASTER": "spark://m:7077",
     }  # fmt: skip
-    return program_environment(home, find_java(), given)
+    return program_environment(home, find_java(), variables)
 
 
 def test_containers_settings_come_last_and_are_the_containers_alone(environment: dict[str, str]) -> None:

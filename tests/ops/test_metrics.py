@@ -57,13 +57,13 @@ def served(settings: Settings) -> Iterator[str]:
 
 def read(address: str) -> dict[str, dict[str, float]]:
     """By name, the values by source, service or lock."""
-    found: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, float]] = {}
     for family in text_string_to_metric_families(httpx.get(address, timeout=60).raise_for_status().text):
-        found[family.name] = {
+        values[family.name] = {
             "".join(value for label, value in sample.labels.items() if label != "host"): sample.value
             for sample in family.samples
         }
-    return found
+    return values
 
 
 def land(settings: Settings, source: str, *hours: Hour) -> None:
@@ -80,26 +80,26 @@ def test_metrics_say_what_is_in_the_lake_now(settings: Settings) -> None:
     append(settings.lake, [event(str(NEWEST.plus(-4)), "published"), event(str(NEWEST.plus(-3)), "held", "a check")])
     append(settings.lake, [event(str(NEWEST.plus(-2)), "held", "a check"), event(str(NEWEST), "dropped")])
     with served(settings) as address:
-        found = read(address)
-        assert found["clickmill_held_hours"] == {"": 2}
-        assert found["clickmill_unpublished_hours"] == {"web": 2}, "access is not scheduled"
-        assert found["clickmill_newest_hour_end_seconds"] == {"web": NEWEST.end.timestamp()}
-        assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-4).end.timestamp()}
-        assert found["clickmill_service_unwell"] == {"all": 1}
-        assert found["clickmill_lock_held"] == {}
-        assert found["clickmill_stream_lag_records"] == {}
+        metrics = read(address)
+        assert metrics["clickmill_held_hours"] == {"": 2}
+        assert metrics["clickmill_unpublished_hours"] == {"web": 2}, "access is not scheduled"
+        assert metrics["clickmill_newest_hour_end_seconds"] == {"web": NEWEST.end.timestamp()}
+        assert metrics["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-4).end.timestamp()}
+        assert metrics["clickmill_service_unwell"] == {"all": 1}
+        assert metrics["clickmill_lock_held"] == {}
+        assert metrics["clickmill_stream_lag_records"] == {}
         # Asked again, it looks again.
         decided = event(str(NEWEST.plus(-2)), "published", at=NOW, run_id="run-2")
         append(settings.lake, [decided])
         land(settings, "access", NEWEST)
         land(settings, "web", NEWEST.plus(-9))
         with locks_of(settings).held("spark-server"):
-            found = read(address)
-        assert found["clickmill_held_hours"] == {"": 1}
-        assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-2).end.timestamp()}
-        assert found["clickmill_unpublished_hours"] == {"web": 3}
-        assert found["clickmill_lock_held"] == {"spark-server": 1}
-        assert found["clickmill_late_files"] == {"web": 0}
+            metrics = read(address)
+        assert metrics["clickmill_held_hours"] == {"": 1}
+        assert metrics["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-2).end.timestamp()}
+        assert metrics["clickmill_unpublished_hours"] == {"web": 3}
+        assert metrics["clickmill_lock_held"] == {"spark-server": 1}
+        assert metrics["clickmill_late_files"] == {"web": 0}
         hour = {"source": "web", "log_date": NEWEST.day, "log_hour": NEWEST.hour, "click_hours": [], "landed_files": []}
         account = dict.fromkeys(INGEST_ACCOUNTING.column_names) | hour | {"ingested_at": NOW}
         write_deltalake(settings.lake / INGEST_ACCOUNTING.name, as_arrow(INGEST_ACCOUNTING, [account]))
@@ -117,9 +117,11 @@ def test_a_scrape_lists_a_sources_hours_once(settings: Settings, monkeypatch: py
         return find(folder, pattern)
 
     monkeypatch.setattr("include.landing.find", listing)
-    found = {family.name: family.samples[0].value for family in ClickmillMetrics(settings).collect() if family.samples}
-    assert found["clickmill_newest_hour_end_seconds"] == NEWEST.end.timestamp()
-    assert found["clickmill_unpublished_hours"] == 1
+    metrics = {
+        family.name: family.samples[0].value for family in ClickmillMetrics(settings).collect() if family.samples
+    }
+    assert metrics["clickmill_newest_hour_end_seconds"] == NEWEST.end.timestamp()
+    assert metrics["clickmill_unpublished_hours"] == 1
     assert listed == [settings.landing / "web"]
 
 
@@ -136,9 +138,9 @@ def test_the_hour_that_a_stream_is_in_is_its_newest_and_not_yet_to_be_published(
         folder = str(settings.lake / STREAM_BATCHES.name)
         write_deltalake(folder, as_arrow(STREAM_BATCHES, [row]), mode="append")
     with served(settings) as address:
-        found = read(address)
-    assert found["clickmill_newest_hour_end_seconds"] == {"web": running.end.timestamp()}
-    assert found["clickmill_unpublished_hours"] == {"web": 1}
+        metrics = read(address)
+    assert metrics["clickmill_newest_hour_end_seconds"] == {"web": running.end.timestamp()}
+    assert metrics["clickmill_unpublished_hours"] == {"web": 1}
 
 
 @pytest.mark.parametrize("run", ["supervised", "catch_up"])
@@ -146,14 +148,14 @@ def test_of_a_stream_lag_and_silence(settings: Settings, run: str) -> None:
     declared = streamed_source("kafka", {"topic": "clicks", "run": run})
     settings.sources_file.write_text(declared, encoding="utf-8")
     with served(settings) as address:
-        found = read(address)
-        assert (found["clickmill_stream_lag_records"], found["clickmill_stream_silent_seconds"]) == ({}, {})
+        metrics = read(address)
+        assert (metrics["clickmill_stream_lag_records"], metrics["clickmill_stream_silent_seconds"]) == ({}, {})
         began = datetime.now(UTC)
         say_alive(settings, "web", 42)
-        found = read(address)
+        metrics = read(address)
         ended = datetime.now(UTC)
-    assert found["clickmill_stream_lag_records"] == {"web": 42}
-    silent = found["clickmill_stream_silent_seconds"]
+    assert metrics["clickmill_stream_lag_records"] == {"web": 42}
+    silent = metrics["clickmill_stream_silent_seconds"]
     assert silent.keys() == ({"web"} if run == "supervised" else set())
     assert all(0 <= seconds <= (ended - began).total_seconds() for seconds in silent.values())
 

@@ -27,9 +27,9 @@ PASSWORDS = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    with postgres_server() as found:
-        make_databases(PASSWORDS | {ADMIN: found.address()})
-        yield found
+    with postgres_server() as postgres:
+        make_databases(PASSWORDS | {ADMIN: postgres.address()})
+        yield postgres
 
 
 def as_role(server: PostgresServer, role: str, database: str, sql: str) -> list[tuple[object, ...]]:

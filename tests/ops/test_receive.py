@@ -175,7 +175,7 @@ def test_a_long_line_and_one_without_end_take_no_memory_and_are_stored_as_too_lo
 def test_an_hour_is_closed_when_it_is_over_and_its_lines_are_in_files(home: Home) -> None:
     hour = Hour.parse("2026-03-01T08")
     now = [hour.end - timedelta(seconds=1)]
-    first, second = (hour_folder(home.settings.landing, "web", one) for one in (hour, hour.plus(1)))
+    first, second = (hour_folder(home.settings.landing, "web", log_hour) for log_hour in (hour, hour.plus(1)))
     with home.running(clock=lambda: now[0]):
         client = Client(home.ports[0])
         client.send(b"a\n")
@@ -234,9 +234,9 @@ def test_a_full_disk_is_said_and_no_line_is_acknowledged_until_it_takes_it(
         client.wait_for(2)
         client.close()
     assert home.lines() == [b"a", b"b"]
-    said = capsys.readouterr().out
-    assert f"port {home.ports[0]}: the disk refuses ([Errno 28] No space left on device); clients wait" in said
-    assert "takes lines again" in said
+    output = capsys.readouterr().out
+    assert f"port {home.ports[0]}: the disk refuses ([Errno 28] No space left on device); clients wait" in output
+    assert "takes lines again" in output
 
 
 def test_a_port_that_is_taken_and_a_second_receiver_are_reported_in_one_line(home: Home) -> None:
@@ -271,7 +271,7 @@ def test_ctrl_c_answers_and_stores_what_has_come(home: Home) -> None:
     client.close()
 
 
-def said(client: Client) -> bytes:
+def last_word(client: Client) -> bytes:
     """The receiver's last word to a client."""
     with suppress(ConnectionError):
         client.socket.settimeout(PATIENCE)
@@ -288,8 +288,8 @@ def test_for_one_client_more_than_allowed_the_one_that_was_quiet_longest_is_drop
         quietest = clients.pop(1)
         quietest.send(b"a half line, which is no click")
         clients += [Client(home.ports[0])]
-        assert said(quietest).startswith(b"dropped: 5 clients are connected (max_clients)")
-        assert said(quietest) in (b"", b"nothing")
+        assert last_word(quietest).startswith(b"dropped: 5 clients are connected (max_clients)")
+        assert last_word(quietest) in (b"", b"nothing")
         for client in clients:
             client.send(b"last\n")
             client.wait_for(client.acknowledged + 1)
@@ -311,7 +311,7 @@ def test_a_client_is_refused_while_lines_of_all_others_are_being_stored(home: Ho
         assert storing.wait(PATIENCE)
         time.sleep(0.3)
         one_more = Client(home.ports[0])
-        assert said(one_more).startswith(b"refused: lines of 5 clients are being stored")
+        assert last_word(one_more).startswith(b"refused: lines of 5 clients are being stored")
         one_more.close()
         may_store.set()
         for client in clients:
@@ -333,7 +333,7 @@ def test_a_client_without_whole_lines_is_dropped_and_one_that_sends_them_stays(h
             busy.wait_for(busy.acknowledged + 1)
             time.sleep(0.2)
         for client in (silent, trickling):
-            assert said(client).startswith(
+            assert last_word(client).startswith(
                 b"dropped: no whole line, or its last answer not read, for 1 s (idle_seconds)"
             )
         busy.close()

@@ -96,8 +96,10 @@ def test_an_hour_is_closed_in_the_store_after_all_of_its_files(home: Home) -> No
         assert closed_hours(home.settings.landing, "web") == {}
         now[0] = HOUR.end
         wait_until(lambda: HOUR in closed_hours(home.settings.landing, "web"), "the hour is closed")
-        found = look_at(home.settings.landing, "web", HOUR)
-        assert [file.name for file in found.files] == [f"{port}-000000000000001.log" for port in sorted(home.ports)]
+        landed_hour = look_at(home.settings.landing, "web", HOUR)
+        assert [file.name for file in landed_hour.files] == [
+            f"{port}-000000000000001.log" for port in sorted(home.ports)
+        ]
         clients[0].send(b"b\n")
         assert clients[0].wait_for(2).last_id == 2
         for client in clients:
@@ -119,8 +121,8 @@ def test_a_store_that_is_away_keeps_no_client_waiting(
         client = Client(away.ports[0])
         client.send(b"a\n")
         client.wait_for(1)
-        said = wait_until(lambda: capsys.readouterr().out.partition("refuses")[2], "that is said", PATIENCE)
-        assert "what was acknowledged waits on this disk" in said
+        message = wait_until(lambda: capsys.readouterr().out.partition("refuses")[2], "that is said", PATIENCE)
+        assert "what was acknowledged waits on this disk" in message
         s3.make_bucket(bucket)
         wait_until(lambda: landed(away) == [b"a"], "it is there")
         client.close()

@@ -113,10 +113,10 @@ def test_the_zone_of_local_times_is_that_of_the_declared_source(logs: Path) -> N
 def test_wrong_argument_is_one_line_with_the_value_and_what_was_expected(
     logs: Path, environment: dict[str, str], message: str
 ) -> None:
-    given = {name: value.format(logs=logs) for name, value in environment.items()}
+    arguments = {name: value.format(logs=logs) for name, value in environment.items()}
 
     with pytest.raises(ClickmillError) as error:
-        checked_arguments(given)
+        checked_arguments(arguments)
 
     assert message in str(error.value)
     assert "\n" not in str(error.value)

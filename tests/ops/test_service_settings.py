@@ -97,8 +97,8 @@ def test_java_takes_the_options_as_they_are_meant(home: Home, keys: Secrets) -> 
     asked = [find_java(), *options, "-XX:+PrintFlagsFinal", "-version"]
     answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     told = {line.split()[1]: line.split()[3] for line in answer.splitlines() if "{command line}" in line}
-    given = {option[4:].partition("=") for option in options if option.startswith("-XX:") and "=" in option}
-    assert {name: told[name] for name, _, _ in given} == {name: _bytes(value) for name, _, value in given}
+    flags = {option[4:].partition("=") for option in options if option.startswith("-XX:") and "=" in option}
+    assert {name: told[name] for name, _, _ in flags} == {name: _bytes(value) for name, _, value in flags}
 
 
 def _bytes(size: str) -> str:

@@ -113,7 +113,7 @@ def test_health_names_each_service_that_does_not_do_its_work(
 
     assert run(["health"]) == bool(missing)
 
-    assert capsys.readouterr().out.splitlines() == [f"{name} {what}" for name, what in missing.items()]
+    assert capsys.readouterr().out.splitlines() == [f"{name} {reason}" for name, reason in missing.items()]
 
 
 def test_health_of_services_that_do_not_run_is_an_error(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,10 +92,10 @@ def test_what_has_reached_the_receiver_is_landed_though_the_client_closes_with_a
         # It is there without the receiver's end, too.
         wait_until(lambda: len(home.lines()) == 3_003 + bool(last), "all is landed")
     assert home.lines() == [*first, *more, *([last] if last else [])]
-    said = [line for line in capsys.readouterr().out.splitlines() if name in line]
-    assert len(said) == 1, said
-    assert f"{name}, {len(home.lines())} lines stored: broke off" in said[0]
-    assert "answers = false" in said[0]
+    messages = [line for line in capsys.readouterr().out.splitlines() if name in line]
+    assert len(messages) == 1, messages
+    assert f"{name}, {len(home.lines())} lines stored: broke off" in messages[0]
+    assert "answers = false" in messages[0]
 
 
 def test_a_client_that_never_reads_is_neither_slowed_nor_dropped_and_loses_nothing(home: Home) -> None:
@@ -123,8 +123,8 @@ def test_the_newest_answer_comes_when_a_client_reads_again_that_had_left_many_un
         answers = client.makefile("rb")
         newest = 0
         while newest < 3_000:
-            said, count, _ = answers.readline().split()
-            assert said == b"stored"
+            word, count, _ = answers.readline().split()
+            assert word == b"stored"
             assert int(count) > newest
             newest = int(count)
         answers.close()
@@ -147,8 +147,8 @@ def test_with_answers_false_a_client_may_close_at_once_and_is_told_nothing(
         silent_name = "{}:{}".format(*silent.getsockname())
         silent.close()
     assert home.lines() == sent
-    (said,) = [line for line in capsys.readouterr().out.splitlines() if "127.0.0.1:" in line]
-    assert f"{silent_name}, 0 lines stored, 4 bytes of a line without end not: dropped: no whole line" in said
+    (message,) = [line for line in capsys.readouterr().out.splitlines() if "127.0.0.1:" in line]
+    assert f"{silent_name}, 0 lines stored, 4 bytes of a line without end not: dropped: no whole line" in message
 
 
 def test_what_was_on_its_way_when_the_receiver_ends_is_stored(home: Home) -> None:
@@ -168,9 +168,9 @@ def test_what_was_on_its_way_when_the_receiver_ends_is_stored(home: Home) -> Non
 
 def program(name: str) -> str:
     """Where it is; skips the test where it is not installed, and fails in CI."""
-    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
-    if found:
-        return found
+    path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
+    if path:
+        return path
     reason = f"no {name}; on Debian: apt-get install rsyslog netcat-openbsd"
     if os.environ.get("CI"):
         pytest.fail(reason)

@@ -41,12 +41,12 @@ def test_lines_are_whole_however_they_are_cut_and_long_ones_are_bounded() -> Non
     dice = random.Random(7)
     lines = [bytes(dice.choices(b"abc\r{", k=dice.choice((0, 1, 5, 99, 100, 101, 5000)))) for _ in range(300)]
     sent = b"".join(line + b"\n" for line in lines) + b"no end"
-    splitter, found, at = LineSplitter(100), [], 0
+    splitter, pieces, at = LineSplitter(100), [], 0
     while at < len(sent):
         size = dice.choice((1, 2, 50, 1000))
-        found += splitter.feed(sent[at : at + size])
+        pieces += splitter.feed(sent[at : at + size])
         at += size
-    assert [*found, *splitter.rest()] == [line[:100] + b"\n" for line in [*lines, b"no end"]]
+    assert [*pieces, *splitter.rest()] == [line[:100] + b"\n" for line in [*lines, b"no end"]]
     assert LineSplitter(100).rest() == []
 
 

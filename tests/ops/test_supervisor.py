@@ -53,12 +53,12 @@ def test_socket_of_a_long_home_is_in_a_private_folder_and_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.services.ports.tempfile.gettempdir", lambda: str(tmp_path))
-    one, two = Home(tmp_path / ("x" * 100)), Home(tmp_path / ("y" * 100))
+    first, second = Home(tmp_path / ("x" * 100)), Home(tmp_path / ("y" * 100))
 
-    assert socket_path(one).parent == tmp_path / f"clickmill-{os.getuid()}"
-    assert socket_path(one).parent.stat().st_mode & 0o777 == 0o700
-    assert socket_path(one) != socket_path(two)
-    assert socket_path(one) == socket_path(one)
+    assert socket_path(first).parent == tmp_path / f"clickmill-{os.getuid()}"
+    assert socket_path(first).parent.stat().st_mode & 0o777 == 0o700
+    assert socket_path(first) != socket_path(second)
+    assert socket_path(first) == socket_path(first)
 
 
 def test_length_of_a_socket_path_is_counted_in_bytes() -> None:

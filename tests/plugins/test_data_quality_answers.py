@@ -91,7 +91,7 @@ def test_files_that_landed_late_are_named_also_if_nothing_was_validated(client: 
     folder.mkdir(parents=True)
     for name in ("_SUCCESS", "a.json", "<b>.json"):
         (folder / name).touch()
-    read = [one for one in as_landed_files(entries(folder)) if one["name"] == "a.json"]
+    read = [file for file in as_landed_files(entries(folder)) if file["name"] == "a.json"]
     account = dict.fromkeys(INGEST_ACCOUNTING.column_names) | {
         "source": "web", "log_date": hour.day, "log_hour": hour.hour, "landed_files": read,
         "ingested_at": datetime.now(UTC),
@@ -127,8 +127,8 @@ def test_urls_that_are_nearly_all_different_are_named_until_they_are_not(
         check = {"check_id": "distinct_url_share", "severity": "warning", "outcome": outcome, "observed": observed}
         append(settings.lake, [Row(hour=hour, partition=f"web {hour}", **check)])  # type: ignore[arg-type]
 
-    found = "because of the parameter <b>: [sources.web.pages] drop_parameters = ..."
-    say("2026-03-01T05", "fail", found)
+    cause = "because of the parameter <b>: [sources.web.pages] drop_parameters = ..."
+    say("2026-03-01T05", "fail", cause)
     text = client.get("").text
     assert "URLs of web are nearly all different</strong>" in text
     assert "because of the parameter &lt;b&gt;: [sources.web.pages] drop_parameters" in text
@@ -167,18 +167,20 @@ def test_filters_keep_their_choice_and_change_the_grid(client: TestClient, setti
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "sentence"),
     [
         ({"first": "yesterday"}, "expected a day such as 2026-03-01"),
         ({"first": "2026-03-02", "last": "2026-03-01"}, "is after last day"),
         ({"last": "0001-01-01"}, "expected a day"),
     ],
 )
-def test_a_wrong_day_is_a_sentence(client: TestClient, settings: Settings, query: dict[str, str], said: str) -> None:
+def test_a_wrong_day_is_a_sentence(
+    client: TestClient, settings: Settings, query: dict[str, str], sentence: str
+) -> None:
     append(settings.lake, [Row()])
     answer = client.get("", params=query)
     assert answer.status_code == 400
-    assert said in answer.text
+    assert sentence in answer.text
 
 
 def moment(minute: int) -> datetime:
@@ -188,9 +190,9 @@ def moment(minute: int) -> datetime:
 def failed(minute: int, value: float, check_id: str = "no_event_id_twice") -> list[Row]:
     """A run that finds this in the log hour, and nothing in the click hour."""
     of_run: dict[str, Any] = {"run_id": f"run-{minute}", "validated_at": moment(minute)}
-    found = f"ids = {value}"
+    observed = f"ids = {value}"
     return [
-        Row(**of_run, outcome="fail", observed=found, observed_value=value, check_id=check_id),
+        Row(**of_run, outcome="fail", observed=observed, observed_value=value, check_id=check_id),
         Row(**of_run, suite="aggregates", partition=HOUR, source=None),
     ]
 
@@ -286,7 +288,7 @@ def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "said"),
+    ("path", "status", "sentence"),
     [
         ("hours/2026-03-01T09", 404, "no run has validated it yet"),
         ("hours/now", 400, "expected UTC such as 2026-03-01T05"),
@@ -296,12 +298,12 @@ def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(
     ],
 )
 def test_what_is_not_there_is_a_sentence(
-    client: TestClient, settings: Settings, path: str, status: int, said: str
+    client: TestClient, settings: Settings, path: str, status: int, sentence: str
 ) -> None:
     append(settings.lake, [Row()])
     answer = client.get(path)
     assert answer.status_code == status
-    assert said in answer.text
+    assert sentence in answer.text
     assert "<h1>" in answer.text
 
 
@@ -479,14 +481,14 @@ def test_the_plugin_offers_an_entry_and_a_tab() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replay_id", "said"),
+    ("replay_id", "sentence"),
     [
         (None, "a replay would recover 6 clicks and 1 duplicate; 0 lines would stay (as of 2026-03-02 07:30)."),
         ("r-<1", "replay r-&lt;1 recovered 6 clicks and 1 duplicate; 0 lines stayed (as of 2026-03-02 07:30)."),
     ],
 )
 def test_an_hour_says_what_a_replay_recovers(
-    client: TestClient, settings: Settings, replay_id: str | None, said: str
+    client: TestClient, settings: Settings, replay_id: str | None, sentence: str
 ) -> None:
     append(settings.lake, [Row()])
     hour = Hour.parse(HOUR)
@@ -497,4 +499,4 @@ def test_an_hour_says_what_a_replay_recovers(
     schema = arrow_schema(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names)
     write_deltalake(settings.lake / REPLAY_OUTCOMES.name, pa.Table.from_pylist([row], schema))
     text = " ".join(re.sub(r"<[^>]+>", "", client.get(f"hours/{HOUR}").text).split())
-    assert said in text
+    assert sentence in text

@@ -53,8 +53,8 @@ def quarantined(settings: Settings) -> None:
 def test_lines_of_the_log_hour_are_counted_by_source_and_reason_most_first(
     settings: Settings, quarantined: None
 ) -> None:
-    found = read_quarantine(settings, HOUR)
-    assert [(of.source, list(of.lines.items())) for of in found] == [
+    quarantines = read_quarantine(settings, HOUR)
+    assert [(of.source, list(of.lines.items())) for of in quarantines] == [
         ("shop", [("bad_url", 1)]),
         ("web", [("blank", 300), ("not_json", 2)]),
     ]
@@ -91,9 +91,9 @@ def test_what_a_replay_recovers_is_shown_beside_and_without_lines(settings: Sett
     schema = arrow_schema(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names)
     write_deltalake(settings.lake / "replay_outcomes", pa.Table.from_pylist(rows, schema))
     app, shop, web = read_quarantine(settings, HOUR)
-    said = "2026-03-02T07:30:00+00:00"
-    assert (app.lines, app.replays) == ({}, {"bad_url": ReplayOutcome(3, 2, 0, "20260302T073000-aa", said)})
+    moment = "2026-03-02T07:30:00+00:00"
+    assert (app.lines, app.replays) == ({}, {"bad_url": ReplayOutcome(3, 2, 0, "20260302T073000-aa", moment)})
     assert (shop.lines, shop.replays) == ({"bad_url": 1}, {})
-    assert web.replays == {"not_json": ReplayOutcome(1, 0, 1, None, said)}
+    assert web.replays == {"not_json": ReplayOutcome(1, 0, 1, None, moment)}
     assert read_quarantine(settings, HOUR, "app") == [app]
     assert read_quarantine(settings, HOUR.plus(1), "app") == []

@@ -121,8 +121,8 @@ def test_a_database_that_was_away_has_all_when_the_job_is_run_again(
     assert all(in_lake(lake.settings, table) for table in TABLES), "the lake is published all the same"
     assert lake.settings.report.exists()
 
-    said = lake.run("publish", str(HOUR))
-    assert "  database: 1 click hours and 1 days" in said
+    lines = lake.run("publish", str(HOUR))
+    assert "  database: 1 click hours and 1 days" in lines
     for table in TABLES:
         assert in_database(postgres, database, table) == in_lake(lake.settings, table) != []
 
@@ -217,12 +217,12 @@ def test_its_tables_are_those_of_the_contract_also_when_several_make_them_at_onc
         list(threads.map(lambda _: copy_to_database(results, [HOUR]), range(4)))
     postgres_types = {"DATE": "date", "INT": "integer", "BIGINT": "bigint", "STRING": "text", "BOOLEAN": "boolean"}
     for table in TABLES:
-        found = postgres.query(
+        columns = postgres.query(
             database,
             "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
             f"WHERE table_schema = 'clickmill' AND table_name = '{table.name}' ORDER BY ordinal_position",
         )
-        assert found == [
+        assert columns == [
             (column.name, postgres_types[column.type], "NO" if column.required else "YES")
             for column in table.columns
             if column.name in exported_columns(table)
@@ -293,9 +293,9 @@ def test_the_queries_of_the_guide_and_the_dashboard_find_something(
     hour = {"click_date": HOUR.day, "click_hour": HOUR.hour}
     day = {"time_zone": "UTC", "click_date": HOUR.day, "hours_in_day": 24, "hours_present": 3, "is_final": False}
     write_published(results, PUBLISHED_CLICKS_BY_URL_HOURLY, url_rows(HOUR, "http://x.test/"))
-    write_published(results, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, [hour | one for one in countries])
+    write_published(results, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, [hour | country for country in countries])
     write_published(results, PUBLISHED_CLICKS_BY_URL_DAILY, [day | {"url": "http://x.test/"}])
-    write_published(results, PUBLISHED_CLICKS_BY_COUNTRY_DAILY, [day | one for one in countries])
+    write_published(results, PUBLISHED_CLICKS_BY_COUNTRY_DAILY, [day | country for country in countries])
     copy_to_database(results, [HOUR])
     assert postgres.query(database, query)
 

@@ -62,8 +62,8 @@ def test_keys_of_one_visitor_are_shown_as_seldom_as_delta_says(clicks: int, epsi
     noise = Noise(clicks, epsilon, delta)
     # Whatever a visitor does with its clicks: so many keys with as many clicks each, that nobody else has.
     for keys in range(1, clicks + 1):
-        one = tail(noise.threshold - clicks // keys, clicks / epsilon)
-        assert -math.expm1(keys * math.log1p(-one)) <= delta, keys
+        probability = tail(noise.threshold - clicks // keys, clicks / epsilon)
+        assert -math.expm1(keys * math.log1p(-probability)) <= delta, keys
     # And it is not needlessly high.
     assert clicks * tail(noise.threshold - 3 - clicks, clicks / epsilon) > delta
 
@@ -88,7 +88,7 @@ def test_noise_that_cannot_be_is_refused(epsilon: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         ("epsilon = 1.0", "epsilon = 0", "epsilon: Input should be greater than 0"),
         ("epsilon = 1.0", "epsilon = -1", "epsilon: Input should be greater than 0"),
@@ -101,11 +101,11 @@ def test_noise_that_cannot_be_is_refused(epsilon: float, delta: float) -> None:
         (NOISE, "", r"has no \[publication.noise\]"),
     ],
 )
-def test_wrong_settings_are_refused_in_one_line(settings: Settings, before: str, after: str, said: str) -> None:
+def test_wrong_settings_are_refused_in_one_line(settings: Settings, before: str, after: str, message: str) -> None:
     assert before in NOISE
     with settings.pipeline_file.open("a", encoding="utf-8") as file:
         file.write(NOISE.replace(before, after))
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         require_noise(settings)
     assert "\n" not in str(refused.value)
 

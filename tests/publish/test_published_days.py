@@ -30,12 +30,12 @@ def lines_of(hour: str, clicks: int) -> bytes:
 
 def day_of(lake: TemporaryLake, day: str = "2026-03-01") -> dict[str, Any]:
     """The one row of the day, which both tables have, with a key each."""
-    found = []
+    rows = []
     for table in (PUBLISHED_CLICKS_BY_URL_DAILY, PUBLISHED_CLICKS_BY_COUNTRY_DAILY):
         (row,) = [row for row in lake.rows(table) if str(row["click_date"]) == day]
-        found.append({name: value for name, value in row.items() if name not in ("url", "country_code")})
-    assert found[0] == found[1]
-    return found[0]
+        rows.append({name: value for name, value in row.items() if name not in ("url", "country_code")})
+    assert rows[0] == rows[1]
+    return rows[0]
 
 
 def presence(lake: TemporaryLake, day: str = "2026-03-01") -> tuple[int, int, bool]:

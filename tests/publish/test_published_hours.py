@@ -34,11 +34,11 @@ def land(lake: TemporaryLake, more: int = 0) -> None:
 
 
 def clicks_by_hour(lake: TemporaryLake) -> dict[str, int]:
-    found: dict[str, int] = {}
+    clicks: dict[str, int] = {}
     for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY):
         hour = f"{row['click_date']}T{row['click_hour']:02d}"
-        found[hour] = found.get(hour, 0) + row["click_count"]
-    return found
+        clicks[hour] = clicks.get(hour, 0) + row["click_count"]
+    return clicks
 
 
 def expected(more: int = 0) -> dict[str, int]:
@@ -103,11 +103,11 @@ def killed_before(module: Any, name: str, number: int) -> Iterator[None]:
     called: Callable[..., Any] = getattr(module, name)
     with pytest.MonkeyPatch.context() as patch:
 
-        def call(*given: Any, **options: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             if next(numbers) >= number:
                 patch.setattr(exports, "remove_folder", lambda folder: None)
                 raise Killed
-            return called(*given, **options)
+            return called(*arguments, **options)
 
         patch.setattr(module, name, call)
         yield

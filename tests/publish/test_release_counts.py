@@ -47,14 +47,14 @@ RELEASED = {
 def with_noise(lake: TemporaryLake, **settings: Any) -> TemporaryLake:
     """The same lake, released as these settings say."""
     text = lake.settings.pipeline_file.read_text(encoding="utf-8").partition("[publication.noise]")[0]
-    said = "".join(f"{name} = {value}\n" for name, value in (NOISE | settings).items())
-    lake.settings.pipeline_file.write_text(f"{text}[publication.noise]\n{said}", encoding="utf-8")
+    content = "".join(f"{name} = {value}\n" for name, value in (NOISE | settings).items())
+    lake.settings.pipeline_file.write_text(f"{text}[publication.noise]\n{content}", encoding="utf-8")
     return replace(lake, settings=replace(lake.settings))
 
 
 def release(lake: TemporaryLake, **options: Any) -> str:
-    _, said = release_counts.release(lake.spark, lake.settings, DAY, NEXT, **options)
-    return said
+    _, line = release_counts.release(lake.spark, lake.settings, DAY, NEXT, **options)
+    return line
 
 
 def people(url: str, visitors: int, clicks: int = 1, **fields: Any) -> bytes:
@@ -111,9 +111,9 @@ def test_a_day_is_released_with_noise_and_the_same_again(lake: TemporaryLake) ->
     assert by_url == {key: pytest.approx(count, abs=8) for key, count in TRUE.items()}
     assert by_country == {("DE",): pytest.approx(300, abs=8)}
     (drawing,) = lake.rows(COUNT_RELEASES)
-    said = {"epsilon": 20.0, "delta": 0.01, "clicks_per_visitor_per_day": MOST, "noise_scale": 0.2}
-    assert {name: drawing[name] for name in said} == said
-    assert all(said.items() <= row.items() for table in RELEASED for row in lake.rows(table))
+    parameters = {"epsilon": 20.0, "delta": 0.01, "clicks_per_visitor_per_day": MOST, "noise_scale": 0.2}
+    assert {name: drawing[name] for name in parameters} == parameters
+    assert all(parameters.items() <= row.items() for table in RELEASED for row in lake.rows(table))
     # An hour that is published again, as it was, changes nothing.
     for job in ("aggregate", "validate", "publish"):
         lake.run(job, HOUR)
@@ -211,8 +211,8 @@ def test_a_day_without_clicks_is_released_empty(lake: TemporaryLake) -> None:
     for number in range(24):
         lake.land(f"2026-03-02T{number:02d}", {})
     lake.run_all("2026-03-02T00", "2026-03-03T00")
-    _, said = release_counts.release(lake.spark, lake.settings, NEXT, NEXT + timedelta(days=1))
-    assert "released: 0 URLs of countries, 0 countries" in said
+    _, line = release_counts.release(lake.spark, lake.settings, NEXT, NEXT + timedelta(days=1))
+    assert "released: 0 URLs of countries, 0 countries" in line
     assert len(lake.rows(COUNT_RELEASES)) == 1, "that there was nothing to show is on record too"
 
 
@@ -263,12 +263,12 @@ def drawn_clicks(spark: SparkSession, seed: int) -> tuple[DataFrame, Counter[str
 @pytest.mark.parametrize("most", [1, 3])
 def test_no_visitor_has_more_clicks_than_the_bound_and_order_does_not_matter(spark: SparkSession, most: int) -> None:
     clicks, each = drawn_clicks(spark, most)
-    found = bounded_counts(clicks, most, "salt").collect()
+    counts = bounded_counts(clicks, most, "salt").collect()
     taken: Counter[str] = Counter()
-    for row in found:
+    for row in counts:
         taken[f"v{row['url'].split('/')[3]}"] += row["click_count"]
     assert taken == Counter({visitor: min(count, most) for visitor, count in each.items() if count})
     again = bounded_counts(clicks.repartition(7).orderBy("url"), most, "salt").collect()
-    assert sorted(again) == sorted(found)
+    assert sorted(again) == sorted(counts)
     # Neither the first clicks nor the last: with another salt, others.
-    assert sorted(bounded_counts(clicks, most, "pepper").collect()) != sorted(found)
+    assert sorted(bounded_counts(clicks, most, "pepper").collect()) != sorted(counts)

@@ -90,8 +90,8 @@ def test_texts_from_logs_are_shown_letter_by_letter() -> None:
 def test_verdict_is_said_in_words(verdict: Verdict, heading: str) -> None:
     page = Page(render_report(some_data(verdict=verdict)))
     assert ("h2", heading) in page.texts
-    for said in (*verdict.critical_failures, *verdict.warnings, *verdict.held, *verdict.decided):
-        assert any(tag == "li" and text.endswith(said) for tag, text in page.texts)
+    for item in (*verdict.critical_failures, *verdict.warnings, *verdict.held, *verdict.decided):
+        assert any(tag == "li" and text.endswith(item) for tag, text in page.texts)
 
 
 def test_data_docs_are_the_only_link() -> None:

@@ -61,10 +61,10 @@ def _history(draw: random.Random) -> Iterator[list[Click]]:
 
     def first() -> list[Click]:
         return [
-            one
+            click
             for hour in range(HOURS)
             for url in urls[: draw.randint(2, len(urls))]
-            for one in clicks(hour, url, draw.choice([1, 2, 4, 5, 6, 8, 15]))
+            for click in clicks(hour, url, draw.choice([1, 2, 4, 5, 6, 8, 15]))
         ]
 
     def next_of(now: list[Click], before: list[Click]) -> list[Click]:
@@ -74,12 +74,12 @@ def _history(draw: random.Random) -> Iterator[list[Click]]:
             case 1:
                 return [*now, *clicks(draw.randrange(HOURS), draw.choice(urls), draw.randint(1, 8))]
             case 2:  # a backfill, or a replay, of one page
-                return [*(one for one in now if one.url != urls[0]), *clicks(0, urls[0], draw.randint(2, 12))]
+                return [*(click for click in now if click.url != urls[0]), *clicks(0, urls[0], draw.randint(2, 12))]
             case 3:  # undone
                 return before
             case 4:  # erased
                 erased = draw.choice(sorted(of_visitor))
-                return [one for one in now if one.visitor != erased]
+                return [click for click in now if click.visitor != erased]
             case _:
                 return now
 
@@ -92,19 +92,19 @@ def _history(draw: random.Random) -> Iterator[list[Click]]:
 def _drawn(draw: Callable[[], list[Click]]) -> list[Click]:
     """No hour has one page alone, or one country: of that the total says all."""
     while True:
-        found = draw()
-        if all(len(cells(found, layout, hour)) > 1 for layout in _LAYOUTS for hour in range(HOURS)):
-            return found
+        clicks = draw()
+        if all(len(cells(clicks, layout, hour)) > 1 for layout in _LAYOUTS for hour in range(HOURS)):
+            return clicks
 
 
 def cells(clicks: Sequence[Click], layout: str, hour: int) -> dict[str, tuple[int, set[str]]]:
     """The truth: clicks and visitors of each key of an hour."""
-    found: dict[str, tuple[int, set[str]]] = {}
-    for one in clicks:
-        if one.hour == hour:
-            number, visitors = found.setdefault(getattr(one, layout), (0, set()))
-            found[getattr(one, layout)] = number + 1, visitors | {one.visitor}
-    return found
+    truth: dict[str, tuple[int, set[str]]] = {}
+    for click in clicks:
+        if click.hour == hour:
+            number, visitors = truth.setdefault(getattr(click, layout), (0, set()))
+            truth[getattr(click, layout)] = number + 1, visitors | {click.visitor}
+    return truth
 
 
 @dataclass
@@ -152,9 +152,9 @@ _VISIBILITY = "click_date DATE, click_hour INT, url STRING, is_hidden BOOLEAN, w
 
 def _counts(spark: SparkSession, days: Sequence[tuple[str, Sequence[Click]]]) -> DataFrame:
     rows = [
-        (FIRST_DAY + timedelta(days=number), one.hour, getattr(one, layout), one.visitor)
+        (FIRST_DAY + timedelta(days=number), click.hour, getattr(click, layout), click.visitor)
         for number, (layout, clicks) in enumerate(days)
-        for one in clicks
+        for click in clicks
     ]
     columns = dict(zip(("click_date", "click_hour", "url", "visitor"), zip(*rows, strict=True), strict=True))
     return (
@@ -260,11 +260,11 @@ def _by_guess(hour: int, of_hour: Sequence[Rows], members: Sequence[Mapping[int,
                 yield Found(hour, number, tuple(sorted(left)), clicks)
 
 
-def confirmed(found: Found, layout: str, history: Sequence[Sequence[Click]]) -> bool:
+def confirmed(finding: Found, layout: str, history: Sequence[Sequence[Click]]) -> bool:
     """Whether it is so, and of fewer visitors than are to be seen."""
-    truth = cells(history[found.publication], layout, found.hour)
-    visitors = set().union(*(truth[key][1] for key in found.keys))
-    return sum(truth[key][0] for key in found.keys) == found.clicks and len(visitors) < SMALLEST
+    truth = cells(history[finding.publication], layout, finding.hour)
+    visitors = set().union(*(truth[key][1] for key in finding.keys))
+    return sum(truth[key][0] for key in finding.keys) == finding.clicks and len(visitors) < SMALLEST
 
 
 def members_of(history: Sequence[Sequence[Click]], layout: str) -> list[dict[int, set[str]]]:
@@ -281,14 +281,16 @@ def test_no_reader_of_all_publications_finds_a_cell_of_few_visitors(spark: Spark
                 oracle = Oracle()
                 assert of_hour == [oracle.publish(cells(clicks, layout, hour)) for clicks in history]
                 assert [sum(clicks for clicks, _ in rows.values()) for rows in of_hour] == [
-                    sum(one.hour == hour for one in clicks) for clicks in history
+                    sum(click.hour == hour for click in clicks) for clicks in history
                 ]
         sizes = Counter(len(rows) > 1 for of_history in published for hour in of_history.values() for rows in hour)
         assert sizes[True] > sizes[False], "not all hours are one row"
 
 
 def found_in(published: Published, history: Sequence[Sequence[Click]], layout: str) -> list[Found]:
-    return [one for one in attacked(published, members_of(history, layout)) if confirmed(one, layout, history)]
+    return [
+        finding for finding in attacked(published, members_of(history, layout)) if confirmed(finding, layout, history)
+    ]
 
 
 @pytest.mark.slow

@@ -101,15 +101,15 @@ def by_key(rows: Rows, table: Table, column: str = "click_count") -> dict[tuple[
 
 def found_by_two_publications(before: dict[Table, Rows], after: dict[Table, Rows]) -> set[str]:
     """The keys that have clicks more, by fewer visitors more than are to be seen."""
-    found = set()
+    keys = set()
     for table in before:
         earlier = {tuple(row[name] for name in table.key): row for row in before[table]}
         for row in after[table]:
             known = earlier.get(tuple(row[name] for name in table.key), {"click_count": 0, "visitor_count": 0})
             more = (row["visitor_count"] or 0) - (known["visitor_count"] or 0)
             if row["click_count"] > known["click_count"] and more < SMALLEST:
-                found.add(row[table.key[-1]])
-    return found
+                keys.add(row[table.key[-1]])
+    return keys
 
 
 def found_by_day_less_hours(tables: dict[Table, Rows]) -> dict[str, int]:
@@ -127,8 +127,8 @@ def found_by_sketch(spark: SparkSession, rows: Rows, visitor: str) -> set[str]:
     sketches = [(row["url"], bytearray(row["visitor_sketch"])) for row in rows if row["visitor_sketch"] is not None]
     if not sketches:
         return set()
-    one = spark.range(1).select(F.hll_sketch_agg(F.lit(visitor), SKETCH_LG_K).alias("of_one"))
-    frame = spark.createDataFrame(sketches, "url STRING, visitor_sketch BINARY").crossJoin(one)
+    sketch = spark.range(1).select(F.hll_sketch_agg(F.lit(visitor), SKETCH_LG_K).alias("of_one"))
+    frame = spark.createDataFrame(sketches, "url STRING, visitor_sketch BINARY").crossJoin(sketch)
     united = F.hll_sketch_estimate(F.hll_union("visitor_sketch", "of_one"))
     return {row["url"] for row in frame.where(united == estimated_visitors()).collect()}
 
@@ -238,11 +238,11 @@ def test_earlier_rows_that_are_restored_are_put_together_too(make_lake: Callable
 
 def test_visitors_that_are_not_to_be_known_are_shown_as_such(guarded: Guarded) -> None:
     lake = guarded.lake
-    said = StringIO()
-    console = Console(file=said, width=120)
+    output = StringIO()
+    console = Console(file=output, width=120)
     print_document(console, periods_document(read_periods(Lake(lake.spark, lake.settings), "day", "UTC")))
-    assert re.search(r"2026-03-01 +62 +6 +n/a", said.getvalue()), "of all countries together"
-    assert re.search(r"http://shop.test/ +24 +0 +12", said.getvalue()), "of a row of its own"
+    assert re.search(r"2026-03-01 +62 +6 +n/a", output.getvalue()), "of all countries together"
+    assert re.search(r"http://shop.test/ +24 +0 +12", output.getvalue()), "of a row of its own"
     report = (lake.settings.reports / "report.html").read_text(encoding="utf-8")
     assert OTHER_KEYS in report
     assert f"{RARE}<" in report, "in the other hour it has readers enough"
@@ -317,7 +317,9 @@ def test_what_is_put_together_is_as_an_oracle_says(spark: SparkSession, smallest
         }
         for hour in range(24)
     }
-    visited = [(hour, key, one) for hour, keys in hours.items() for key, all_ in keys.items() for one in all_ or [None]]
+    visited = [
+        (hour, key, visitor) for hour, keys in hours.items() for key, all_ in keys.items() for visitor in all_ or [None]
+    ]
     is_nobody = F.col("visitor").isNull()
     counts = (
         spark.createDataFrame(visited, "click_hour INT, url STRING, visitor STRING")
@@ -331,12 +333,12 @@ def test_what_is_put_together_is_as_an_oracle_says(spark: SparkSession, smallest
         .withColumn("visitor_count", estimated_visitors())
     )
     shown = publishable(counts, "url", smallest)
-    found: dict[int, dict[str, tuple[int, int | None]]] = defaultdict(dict)
+    cells: dict[int, dict[str, tuple[int, int | None]]] = defaultdict(dict)
     for row in shown.collect():
         assert row["visitor_sketch"] is None
         people = row["click_count"] - row["bot_click_count"]
-        found[row["click_hour"]][row["url"]] = (people, row["visitor_count"])
-    assert found == {hour: together(keys, smallest) for hour, keys in hours.items()}
+        cells[row["click_hour"]][row["url"]] = (people, row["visitor_count"])
+    assert cells == {hour: together(keys, smallest) for hour, keys in hours.items()}
     again = publishable(shown, "url", smallest)
     assert sorted(map(repr, again.collect())) == sorted(map(repr, shown.select(*again.columns).collect()))
 

@@ -38,7 +38,7 @@ def test_a_day_that_is_no_sum_of_its_hours_holds_them_until_they_are_counted_aga
         for row in lake.rows(QUALITY_RESULTS)
         if row["outcome"] == "fail"
     }
-    assert failed == {(hour, fault.check): (fault.severity, fault.found) for hour in HOURS for fault in DAY_FAULTS}
+    assert failed == {(hour, fault.check): (fault.severity, fault.observed) for hour in HOURS for fault in DAY_FAULTS}
     assert "2 held" in lake.run("publish", *both)[0]
     # Counting one of the hours again computes the whole day.
     lake.run("aggregate", HOURS[1])
@@ -47,7 +47,7 @@ def test_a_day_that_is_no_sum_of_its_hours_holds_them_until_they_are_counted_aga
 
 
 @pytest.mark.parametrize(
-    ("hour_counted", "hours_counted", "day_counted", "found"),
+    ("hour_counted", "hours_counted", "day_counted", "differing_days"),
     [
         (10, 10, 11, 1),
         # Another run counted an hour of the day since, and has yet to compute the day.
@@ -59,7 +59,7 @@ def test_a_day_that_is_no_sum_of_its_hours_holds_them_until_they_are_counted_aga
     ],
 )
 def test_a_day_that_another_run_has_yet_to_compute_is_not_judged(
-    hour_counted: int, hours_counted: int, day_counted: int | None, found: int | None
+    hour_counted: int, hours_counted: int, day_counted: int | None, differing_days: int | None
 ) -> None:
     hour = {
         "key": "url", "click_date": date(2026, 3, 1), "click_hour": 5, "clicks": 4, "counted_micros": hour_counted,
@@ -71,6 +71,6 @@ def test_a_day_that_another_run_has_yet_to_compute_is_not_judged(
     facts = as_facts({"counts": [hour], "days": [day]})
     (row,) = click_hour_frame([Hour.parse("2026-03-01T05")], facts, LAYOUTS, []).to_dict("records")
     value = row["url_days_that_differ"]
-    assert (None if value is None or math.isnan(value) else value) == found
-    if found:
+    assert (None if value is None or math.isnan(value) else value) == differing_days
+    if differing_days:
         assert row["url_days"] == "2026-03-01 Europe/Berlin has 3 clicks, its hours 4; keys that differ: 1"

@@ -46,15 +46,15 @@ RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--b
 def test_wrong_arguments_are_one_line_and_exit_code_2(
     wrong: dict[str, str | None], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [f"{name}={value}" for name, value in (RIGHT | wrong).items() if value is not None]
-    monkeypatch.setattr(sys, "argv", ["clickmill", "decide", *given])
+    arguments = [f"{name}={value}" for name, value in (RIGHT | wrong).items() if value is not None]
+    monkeypatch.setattr(sys, "argv", ["clickmill", "decide", *arguments])
     monkeypatch.setattr(changes, "session", lambda settings: pytest.fail("asked for a session"))
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert len(said.splitlines()) == 1
+    output = capsys.readouterr().err
+    assert message in output
+    assert len(output.splitlines()) == 1
 
 
 @pytest.fixture

@@ -105,9 +105,9 @@ def test_click_hours_of_fast_clocks_are_not_judged_before_their_log_hour_is_ther
     facts += [("click_history", _counted(NOW, 2, 1))]
     assert volume_findings(BOTH, _facts(facts), DEFAULT) == {}
     facts += [("accounting_history", _account(NOW, source="other"))]
-    found = volume_findings(BOTH, _facts(facts), DEFAULT)
-    assert {(str(partition), check) for partition, check in found} == {(str(NOW), "clicks"), (str(NOW), "visitors")}
-    judged = found[Partition(NOW), "clicks"].judged
+    findings = volume_findings(BOTH, _facts(facts), DEFAULT)
+    assert {(str(partition), check) for partition, check in findings} == {(str(NOW), "clicks"), (str(NOW), "visitors")}
+    judged = findings[Partition(NOW), "clicks"].judged
     assert judged is not None
     assert judged < -3.5
 
@@ -116,8 +116,8 @@ def test_late_clicks_before_the_first_log_hour_are_no_history() -> None:
     """A week of stray clicks before the first delivery must not make it look like a flood."""
     facts = [("click_history", _counted(NOW.plus(-24 * day), 2, 1)) for day in range(1, 9)]
     facts += [("accounting_history", _account(NOW)), ("click_history", _counted(NOW, 9, 9))]
-    found = volume_findings(BOTH, _facts(facts), DEFAULT)
-    assert {finding.judged for finding in found.values()} == {None}
+    findings = volume_findings(BOTH, _facts(facts), DEFAULT)
+    assert {finding.judged for finding in findings.values()} == {None}
 
 
 LOG_HOUR = ("lines", "quarantined_share", "left_out_share")
@@ -126,8 +126,8 @@ LOG_HOUR = ("lines", "quarantined_share", "left_out_share")
 def test_what_is_left_out_is_judged_as_a_share_of_all_lines_and_hides_no_bad_one() -> None:
     usual = [("accounting_history", _account(NOW.plus(-24 * day), 1000, 2) | {"left_out": 900}) for day in range(1, 9)]
     more = [("accounting_history", _account(NOW, 1000, 8) | {"left_out": 960})]
-    found = volume_findings(BOTH, _facts([*usual, *more]), DEFAULT)
-    shares = {name: found[Partition(NOW, "web"), name] for name in ("left_out_share", "quarantined_share")}
+    findings = volume_findings(BOTH, _facts([*usual, *more]), DEFAULT)
+    shares = {name: findings[Partition(NOW, "web"), name] for name in ("left_out_share", "quarantined_share")}
     assert {name: round(finding.value or 0, 6) for name, finding in shares.items()} == {
         "left_out_share": 0.96, "quarantined_share": 0.2,
     }  # fmt: skip
@@ -140,8 +140,8 @@ def test_each_source_has_a_history_of_its_own() -> None:
         for source, lines in (("web", 1000), ("shop", 10))
         for day in range(9)
     ]
-    found = volume_findings({Partition(NOW, "shop"), Partition(NOW, "web")}, _facts(facts), DEFAULT)
-    assert {(str(partition), check): finding.judged for (partition, check), finding in found.items()} == {
+    findings = volume_findings({Partition(NOW, "shop"), Partition(NOW, "web")}, _facts(facts), DEFAULT)
+    assert {(str(partition), check): finding.judged for (partition, check), finding in findings.items()} == {
         (f"{source} {NOW}", check): 0 for source in ("shop", "web") for check in LOG_HOUR
     }
 
@@ -213,8 +213,8 @@ def test_a_field_once_seen_is_not_new_again() -> None:
 
 
 def test_null_is_no_type() -> None:
-    found = _drift([{A: 90, ("a", "null"): 10}] * 3, {("a", "null"): 60, A: 40})
-    assert [finding.value for finding in found.values()] == [0, 0, 0]
+    findings = _drift([{A: 90, ("a", "null"): 10}] * 3, {("a", "null"): 60, A: 40})
+    assert [finding.value for finding in findings.values()] == [0, 0, 0]
     assert _drift([{("a", "null"): 100}] * 3, {A: 100})["no_types_changed"].value == 0
 
 

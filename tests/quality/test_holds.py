@@ -104,8 +104,8 @@ def test_the_same_reasons_and_numbers_are_said_once_and_others_again() -> None:
 
 def share(value: float | None, minute: float = 2, outcome: str = "fail", **of: Any) -> dict[str, Any]:
     """The log hour's check, of a share that is to be at most a half."""
-    found = f"share = {value}"
-    return checked(LOG_HOUR, minute, outcome, observed=found, observed_value=value, highest=0.5, **of)
+    observed = f"share = {value}"
+    return checked(LOG_HOUR, minute, outcome, observed=observed, observed_value=value, highest=0.5, **of)
 
 
 def decided(minute: float, outcome: str, *shown: dict[str, Any]) -> dict[str, Any]:
@@ -120,9 +120,9 @@ def decided(minute: float, outcome: str, *shown: dict[str, Any]) -> dict[str, An
 def test_an_answer_stands_while_nothing_worse_is_found(decision: str, published: bool, dropped: bool) -> None:
     rows = (checked(str(HOUR), 2), share(0.7), event(3, HELD, f"{LOG_HOUR}: share"), decided(4, decision, share(0.7)))
 
-    def again(*found: dict[str, Any]) -> tuple[bool, bool, bool]:
+    def again(*results: dict[str, Any]) -> tuple[bool, bool, bool]:
         """Counted again at 5, and this found at 6: whether it is published, dropped, held."""
-        state_then = state(*rows, checked(str(HOUR), 6), *found, counted=5)
+        state_then = state(*rows, checked(str(HOUR), 6), *results, counted=5)
         return state_then.can_be_published, state_then.is_dropped, state_then.is_held
 
     stands = (published, dropped, False)
@@ -158,11 +158,11 @@ def test_an_answer_is_over_once_the_hour_was_published_by_passing_its_checks() -
     assert state(*rows, checked(str(HOUR), 7), share(0.7, 7), counted=6).is_held
 
 
-@pytest.mark.parametrize("found", ["a, b", "", "nothing"])
-def test_a_finding_without_a_number_is_the_same_only_if_it_is_equal(found: str) -> None:
+@pytest.mark.parametrize("observed", ["a, b", "", "nothing"])
+def test_a_finding_without_a_number_is_the_same_only_if_it_is_equal(observed: str) -> None:
     shown = checked(LOG_HOUR, 2, "fail", observed="a, b")
     rows = (checked(str(HOUR), 2), shown, decided(3, PUBLISHED_ANYWAY, shown), checked(str(HOUR), 5))
-    assert state(*rows, checked(LOG_HOUR, 5, "fail", observed=found), counted=4).is_held == (found != "a, b")
+    assert state(*rows, checked(LOG_HOUR, 5, "fail", observed=observed), counted=4).is_held == (observed != "a, b")
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ def test_a_finding_without_a_number_is_the_same_only_if_it_is_equal(found: str) 
 def test_how_much_worse_is_worse(
     shown: tuple[float | None, ...], now: tuple[float | None, ...], is_worse: bool
 ) -> None:
-    def found(minute: float, of: tuple[float | None, ...]) -> dict[str, Any]:
+    def finding(minute: float, of: tuple[float | None, ...]) -> dict[str, Any]:
         value, lowest, highest = of
         return checked(LOG_HOUR, minute, "fail", observed=f"{of}", observed_value=value, lowest=lowest, highest=highest)
 
-    rows = (checked(str(HOUR), 2), found(2, shown), decided(3, PUBLISHED_ANYWAY, found(2, shown)))
-    assert state(*rows, checked(str(HOUR), 5), found(5, now), counted=4).is_held == is_worse
+    rows = (checked(str(HOUR), 2), finding(2, shown), decided(3, PUBLISHED_ANYWAY, finding(2, shown)))
+    assert state(*rows, checked(str(HOUR), 5), finding(5, now), counted=4).is_held == is_worse
 
 
 def test_what_is_shown_does_not_creep_up() -> None:
@@ -205,9 +205,9 @@ def test_what_is_shown_does_not_creep_up() -> None:
     rows = [checked(str(HOUR), 2), share(0.7), decided(3, PUBLISHED_ANYWAY, share(0.7))]
     for minute, value in ((5, 0.7015), (8, 0.7019)):
         rows += [checked(str(HOUR), minute), share(value, minute)]
-        found = state(*rows, counted=minute - 1)
-        assert found.can_be_published
-        rows.append(carried_out(act(minute), at(minute + 1), found))
+        state_then = state(*rows, counted=minute - 1)
+        assert state_then.can_be_published
+        rows.append(carried_out(act(minute), at(minute + 1), state_then))
     assert state(*rows, checked(str(HOUR), 11), share(0.7025, 11), counted=10).is_held
     answer = state(*rows, counted=7).answer
     assert answer
@@ -257,9 +257,9 @@ def test_counts_have_another_name_whenever_they_are_made_again_or_a_log_hour_com
 def test_the_newest_event_is_the_state_whatever_the_order_of_the_rows() -> None:
     rows = [*BAD, event(3, HELD, "x"), event(4, DROPPED, "y", "Ada")]
     for order in (rows, rows[::-1]):
-        found = state(*order).event
-        assert found
-        assert (found.outcome, found.because, found.actor) == (DROPPED, "y", "Ada")
+        newest_event = state(*order).event
+        assert newest_event
+        assert (newest_event.outcome, newest_event.because, newest_event.actor) == (DROPPED, "y", "Ada")
 
 
 def test_counts_that_are_older_or_newer_than_what_was_judged_wait() -> None:

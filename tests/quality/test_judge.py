@@ -241,14 +241,14 @@ def test_an_expectation_is_great_expectations_own_and_its_configuration_made_onc
     numbers = isinstance(theirs, gxe.ExpectColumnValuesToBeBetween)
     values = [0.0, 1.0, 5.0, None] if numbers else ["x", "z", "y", None]
     frame = pd.DataFrame({"a": values, "b": ["x", "y", "z", None]})
-    found = _judged(ours, frame)
-    assert found == _judged(theirs, frame)
-    assert not found[0]
+    result = _judged(ours, frame)
+    assert result == _judged(theirs, frame)
+    assert not result[0]
 
 
 def _judged(expectation: Expectation, frame: pd.DataFrame) -> Any:
     context = gx.get_context(mode="ephemeral")
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("one")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
-    found = batch.validate(expectation, result_format={"result_format": "COMPLETE"})
-    return found.success, found.result
+    validation = batch.validate(expectation, result_format={"result_format": "COMPLETE"})
+    return validation.success, validation.result

@@ -75,17 +75,17 @@ def finding(
 def test_live_has_no_click_too_many_and_lacks_those_too_late(
     finalised: int, still_open: int, live: int, too_late: int, unexplained: int
 ) -> None:
-    found = finding(finalised, still_open, live, BEGUN, progress(7, 10, 0, too_late))
-    assert found is not None
-    assert (found.judged, found.value) == (unexplained, unexplained)
-    assert found.observed == f"web: {finalised + still_open} clicks, {live} live, {too_late} too late for live"
+    result = finding(finalised, still_open, live, BEGUN, progress(7, 10, 0, too_late))
+    assert result is not None
+    assert (result.judged, result.value) == (unexplained, unexplained)
+    assert result.observed == f"web: {finalised + still_open} clicks, {live} live, {too_late} too late for live"
 
 
 def test_what_is_not_final_is_not_judged_but_said() -> None:
-    found = finding(10, 0, 3, BEGUN, progress(6, 9, -1))
-    assert found is not None
-    assert found.judged is None
-    assert found.observed == "web: 10 clicks, 3 live; not final: the watermark has not passed the hour"
+    result = finding(10, 0, 3, BEGUN, progress(6, 9, -1))
+    assert result is not None
+    assert result.judged is None
+    assert result.observed == "web: 10 clicks, 3 live; not final: the watermark has not passed the hour"
     # Of two sources the one that is final is judged.
     both = finding(
         10,
@@ -122,8 +122,8 @@ def observed(home: Path, *rows: dict[str, Any], arrived: datetime | None = None)
     }  # fmt: skip
     if not any("too_late_by_hour" in row for row in rows):
         del schema["too_late_by_hour"]
-    given = [{name: row.get(name) for name in schema} for row in rows]
-    write_deltalake(settings.lake / "stream_progress", pa.Table.from_pylist(given, pa.schema(schema)))
+    full_rows = [{name: row.get(name) for name in schema} for row in rows]
+    write_deltalake(settings.lake / "stream_progress", pa.Table.from_pylist(full_rows, pa.schema(schema)))
     if arrived is not None:
         batch = {"source": "web", "log_date": HOUR.day, "click_hours": [str(HOUR)], "written_at": arrived}
         fields = {

@@ -29,10 +29,10 @@ def test_a_parameter_that_makes_urls_many_is_named(lake: TemporaryLake) -> None:
     lake.land(MANY, {"a.json": lines(MANY, 1100, "?session=s{}")})
     lake.land(PAGES, {"a.json": lines(PAGES, 1100)})
     lake.run_jobs(FEW, END, "ingest", "validate")
-    found = judged(lake, "web")
-    assert found.keys() == {MANY, PAGES}, "of few clicks nothing is said"
-    assert found[PAGES] == ("pass", "distinct_url_share = 0.00636364")
-    outcome, observed = found[MANY]
+    results = judged(lake, "web")
+    assert results.keys() == {MANY, PAGES}, "of few clicks nothing is said"
+    assert results[PAGES] == ("pass", "distinct_url_share = 0.00636364")
+    outcome, observed = results[MANY]
     assert outcome == "fail"
     assert observed.startswith("distinct_url_share = ")
     assert observed.endswith(

@@ -22,7 +22,7 @@ from tests.support.temporary_lake import TemporaryLake
 #: Partition, check and severity of what failed, and the row that says so.
 Failures = dict[tuple[str, str, str], dict[str, Any]]
 
-HOURS = {fault.what: START.plus(place) for place, fault in enumerate([*LANDED, *PLANTED], start=1)}
+HOURS = {fault.description: START.plus(place) for place, fault in enumerate([*LANDED, *PLANTED], start=1)}
 EMPTY = START.plus(len(HOURS) + 1)
 LAST = START.plus(len(HOURS) + 2)
 END = LAST.plus(1)
@@ -43,7 +43,7 @@ def faulty(make_lake: Callable[[str], TemporaryLake]) -> FaultyLake:
     lake = make_lake("faults")
     for file, text in ((lake.settings.pipeline_file, PIPELINE), (lake.settings.sources_file, SOURCE_CHECKS)):
         file.write_text(file.read_text(encoding="utf-8") + text, encoding="utf-8")
-    by_hour = {HOURS[fault.what]: fault for fault in LANDED}
+    by_hour = {HOURS[fault.description]: fault for fault in LANDED}
     for hour in [START, *HOURS.values(), LAST]:
         _land(lake, hour, by_hour.get(hour))
     lake.land(str(EMPTY), {})
@@ -52,7 +52,7 @@ def faulty(make_lake: Callable[[str], TemporaryLake]) -> FaultyLake:
     landed = _validate(lake, START, END)
     for fault in PLANTED:
         assert fault.plant
-        fault.plant(lake, HOURS[fault.what])
+        fault.plant(lake, HOURS[fault.description])
     return FaultyLake(lake, landed, _validate(lake, START, END))
 
 
@@ -100,16 +100,16 @@ def _of_hour(failures: Failures, hour: Hour) -> set[tuple[str, str, str]]:
 def _assert_fails(fault: Fault, failures: Failures, hour: Hour) -> None:
     operator = f"count_by_url {START}..{END}"
     expected = _expected(fault, hour, operator)
-    found = _of_hour(failures, hour) | {
+    actual = _of_hour(failures, hour) | {
         failure for failure in failures if failure[0] == operator and failure in expected
     }
-    assert found == expected
+    assert actual == expected
     row = next(
         row
         for (_, name, _), row in failures.items()
         if name == fault.check and row["partition"] in _places(hour, operator)
     )
-    assert fault.found in row["observed"]
+    assert fault.observed in row["observed"]
     assert bool(row["examples"]) == fault.has_examples
     assert len(row["examples"]) <= 20
     assert all(json.loads(text) if len(text) < 500 else text.startswith("{") for text in row["examples"])
@@ -123,23 +123,23 @@ def _places(hour: Hour, operator: str) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", LANDED, ids=lambda fault: fault.check)
 def test_what_landed_wrongly_fails_its_check(faulty: FaultyLake, fault: Fault) -> None:
-    _assert_fails(fault, faulty.landed, HOURS[fault.what])
+    _assert_fails(fault, faulty.landed, HOURS[fault.description])
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.check)
 def test_what_was_planted_fails_its_check(faulty: FaultyLake, fault: Fault) -> None:
-    assert not _of_hour(faulty.landed, HOURS[fault.what]), "the hour was fine before"
-    _assert_fails(fault, faulty.planted, HOURS[fault.what])
+    assert not _of_hour(faulty.landed, HOURS[fault.description]), "the hour was fine before"
+    _assert_fails(fault, faulty.planted, HOURS[fault.description])
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_nothing_else_fails(faulty: FaultyLake) -> None:
     operator = f"count_by_url {START}..{END}"
-    of_landed = {failure for fault in LANDED for failure in _expected(fault, HOURS[fault.what], operator)}
-    of_planted = {failure for fault in PLANTED for failure in _expected(fault, HOURS[fault.what], operator)}
+    of_landed = {failure for fault in LANDED for failure in _expected(fault, HOURS[fault.description], operator)}
+    of_planted = {failure for fault in PLANTED for failure in _expected(fault, HOURS[fault.description], operator)}
     assert set(faulty.landed) == of_landed
     assert set(faulty.planted) == of_landed | of_planted
 
@@ -148,8 +148,8 @@ def test_nothing_else_fails(faulty: FaultyLake) -> None:
 @pytest.mark.slow
 def test_an_empty_hour_is_known_from_a_missing_one(faulty: FaultyLake) -> None:
     rows = [row for row in faulty.lake.rows(QUALITY_RESULTS) if row["check_id"] == "hour_is_there"]
-    said = {row["observed"] for row in rows if row["hour"] == str(EMPTY)}
-    assert said == {"is_missing = 0; it is empty: closed by _SUCCESS, without a line"}
+    texts = {row["observed"] for row in rows if row["hour"] == str(EMPTY)}
+    assert texts == {"is_missing = 0; it is empty: closed by _SUCCESS, without a line"}
 
 
 @pytest.mark.spark
@@ -169,7 +169,7 @@ def test_what_is_wrong_with_whole_tables_fails_its_check(faulty: FaultyLake) -> 
         assert set(failures) == expected | {missing}
         for fault in faults:
             of_check = [row for (_, name, _), row in failures.items() if name == fault.check]
-            assert [fault.found in row["observed"] for row in of_check] == [True]
+            assert [fault.observed in row["observed"] for row in of_check] == [True]
 
 
 def test_every_check_has_a_fault() -> None:

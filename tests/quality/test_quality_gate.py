@@ -38,9 +38,9 @@ def test_hours_must_be_ingested_validated_and_not_counted_since(lake: TemporaryL
     assert lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY) == []
     lake.run("validate", HOUR)
     lake.run("aggregate", HOUR)
-    said = lake.run("publish", HOUR)
-    assert "0 click hours published" in said[0]
-    assert "counted again since it was validated" in said[1]
+    lines = lake.run("publish", HOUR)
+    assert "0 click hours published" in lines[0]
+    assert "counted again since it was validated" in lines[1]
     assert lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY) == []
     lake.run("validate", HOUR)
     assert "1 click hours published" in lake.run("publish", HOUR)[0]
@@ -56,8 +56,8 @@ def test_an_ingest_that_was_killed_holds_up_nobody_once_its_source_is_declared_n
     lake.settings.sources_file.write_text(shop, encoding="utf-8")
     lake.land(HOUR, {"a.json": click("x", f"{HOUR}:30:00Z", "http://shop.test/x")}, source="shop")
     lake.run("ingest", HOUR, source="shop")
-    said = "\n".join(lake.run("aggregate", HOUR, source="shop"))
-    assert f"the ingest of web {HOUR} has not ended, and its source is not declared any more" in said
+    output = "\n".join(lake.run("aggregate", HOUR, source="shop"))
+    assert f"the ingest of web {HOUR} has not ended, and its source is not declared any more" in output
     for job in ("validate", "publish"):
         lake.run(job, HOUR, source="shop")
     in_lake = Counter(row["url"] for row in lake.rows(CLICKS))

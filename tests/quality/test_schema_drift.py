@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 START = Hour.parse("2026-03-01T00")
 #: So many hours are not judged.
 FIRST_HOURS = 6
-CHANGED = [*(fault.what for fault in DRIFT_FAULTS), *FINE_DRIFTS]
-HOURS = {what: START.plus(FIRST_HOURS + n) for n, what in enumerate(CHANGED)}
+CHANGED = [*(fault.description for fault in DRIFT_FAULTS), *FINE_DRIFTS]
+HOURS = {description: START.plus(FIRST_HOURS + n) for n, description in enumerate(CHANGED)}
 EMPTY = START.plus(FIRST_HOURS + len(HOURS))
 END = EMPTY.plus(1)
 
@@ -32,12 +32,12 @@ def judged(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     web, *others = file.read_text(encoding="utf-8").split('format = "json"\n')
     unwatched = f'format = "json"\nunwatched_fields = ["{UNWATCHED}"]\n'
     file.write_text(unwatched.join([web, *others]), encoding="utf-8")
-    lines = FINE_DRIFTS | {fault.what: fault.lines for fault in DRIFT_FAULTS if fault.lines}
+    lines = FINE_DRIFTS | {fault.description: fault.lines for fault in DRIFT_FAULTS if fault.lines}
     for number in range(FIRST_HOURS):
         hour = START.plus(number)
         lake.land(str(hour), {"a.json": b"".join(drift_lines(hour))})
-    for what, hour in HOURS.items():
-        lake.land(str(hour), {"a.json": b"".join(lines[what](hour))})
+    for description, hour in HOURS.items():
+        lake.land(str(hour), {"a.json": b"".join(lines[description](hour))})
     lake.land(str(EMPTY), {})
     for job in ("ingest", "aggregate", "validate"):
         lake.run(job, str(START), str(END))
@@ -54,15 +54,15 @@ def _rows(lake: TemporaryLake, hour: Hour) -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("fault", DRIFT_FAULTS, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", DRIFT_FAULTS, ids=lambda fault: fault.description)
 def test_fault_is_warned_of_and_nothing_else(judged: TemporaryLake, fault: Fault) -> None:
-    hour = HOURS[fault.what]
+    hour = HOURS[fault.description]
     failed = {name: row for name, row in _rows(judged, hour).items() if row["outcome"] == "fail"}
     assert set(failed) == {fault.check, *fault.also}
     assert {row["severity"] for row in failed.values()} == {fault.severity}
     row = failed[fault.check]
     earlier = (hour.start - START.start).seconds // 3600
-    assert row["observed"] == f"{fault.found}{earlier} earlier log hours"
+    assert row["observed"] == f"{fault.observed}{earlier} earlier log hours"
     assert (row["source"], row["checked_table"]) == ("web", "ingest_accounting")
     assert (row["observed_value"], row["lowest"], row["highest"]) == (len(row["examples"]), 0, 0)
 
@@ -79,9 +79,9 @@ def test_each_field_is_an_example(judged: TemporaryLake) -> None:
     ]
 
 
-@pytest.mark.parametrize("what", FINE_DRIFTS)
-def test_what_is_no_fault_passes_every_check(judged: TemporaryLake, what: str) -> None:
-    rows = _rows(judged, HOURS[what])
+@pytest.mark.parametrize("description", FINE_DRIFTS)
+def test_what_is_no_fault_passes_every_check(judged: TemporaryLake, description: str) -> None:
+    rows = _rows(judged, HOURS[description])
     assert [row["outcome"] for row in rows.values()] == ["pass"] * 3
     assert all(row["observed"].startswith("none; of 1") for row in rows.values())
 
@@ -90,8 +90,8 @@ def test_first_hours_are_not_judged_and_say_so(judged: TemporaryLake) -> None:
     for number in range(FIRST_HOURS):
         rows = _rows(judged, START.plus(number)).values()
         assert [row["outcome"] for row in rows] == ["not_enough_history"] * 3
-        said = f"12 fields in 40 sampled lines; {number} earlier log hours of the 6 needed"
-        assert {row["observed"] for row in rows} == {said}
+        text = f"12 fields in 40 sampled lines; {number} earlier log hours of the 6 needed"
+        assert {row["observed"] for row in rows} == {text}
 
 
 def test_an_empty_hour_has_no_fields_to_judge(judged: TemporaryLake) -> None:
@@ -101,7 +101,7 @@ def test_an_empty_hour_has_no_fields_to_judge(judged: TemporaryLake) -> None:
 def test_unwatched_fields_are_not_in_the_accounting(judged: TemporaryLake) -> None:
     account = judged.accounting()[str(HOURS["an unwatched field"])]
     assert account["sampled_lines"] == DRIFT_LINES
-    assert not [found for found in account["sampled_fields"] if found["path"].startswith(UNWATCHED)]
+    assert not [field for field in account["sampled_fields"] if field["path"].startswith(UNWATCHED)]
 
 
 def test_access_logs_have_no_fields(lake: TemporaryLake) -> None:

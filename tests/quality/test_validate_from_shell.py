@@ -59,16 +59,16 @@ def test_summary_json_and_exit_codes(lake: TemporaryLake, spark_remote: str) -> 
 
     as_json = _validate(lake, spark_remote, BAD, BAD.plus(1), "--json")
     assert as_json.returncode == 3
-    found = json.loads(as_json.stdout)
-    assert (found["verdict"], found["critical_failures"], found["from"]) == ("failed", 1, str(BAD))
-    (critical,) = [failure for failure in found["failures"] if failure["severity"] == "critical"]
+    summary = json.loads(as_json.stdout)
+    assert (summary["verdict"], summary["critical_failures"], summary["from"]) == ("failed", 1, str(BAD))
+    (critical,) = [failure for failure in summary["failures"] if failure["severity"] == "critical"]
     assert (critical["suite"], critical["check_id"], critical["partition"]) == (
         "clicks", "quarantined_share_critical", f"web {BAD}",
     )  # fmt: skip
     assert (critical["observed_value"], critical["lowest"], critical["highest"]) == (0.7, None, 0.5)
     assert len(critical["examples"]) == 20
-    rows = [row for row in lake.rows(QUALITY_RESULTS) if row["run_id"] == found["run_id"]]
-    assert len(rows) == found["checks"]
+    rows = [row for row in lake.rows(QUALITY_RESULTS) if row["run_id"] == summary["run_id"]]
+    assert len(rows) == summary["checks"]
     assert [row["examples"] for row in rows if row["check_id"] == critical["check_id"]] == [critical["examples"]]
 
     # Each example leads to its line, and none has the text of it, in whatever is kept of a validation.

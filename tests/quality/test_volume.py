@@ -19,7 +19,10 @@ from tests.support.temporary_lake import TemporaryLake
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DAY = Hour.parse("2026-03-10T00")
-HOURS = {what: DAY.plus(n) for n, what in enumerate([*FINE_VOLUMES, *(fault.what for fault in VOLUME_FAULTS)])}
+HOURS = {
+    description: DAY.plus(n)
+    for n, description in enumerate([*FINE_VOLUMES, *(fault.description for fault in VOLUME_FAULTS)])
+}
 TOO_FEW_DAYS = DAY.plus(len(HOURS))
 END = TOO_FEW_DAYS.plus(1)
 
@@ -30,9 +33,9 @@ def judged(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     lake = make_lake("volume")
     with lake.settings.sources_file.open("a", encoding="utf-8") as file:
         file.write(RULE_OF_TESTS)
-    lines = FINE_VOLUMES | {fault.what: fault.lines for fault in VOLUME_FAULTS if fault.lines}
-    for what, hour in HOURS.items():
-        lake.land(str(hour), {"a.json": b"".join(lines[what](hour))})
+    lines = FINE_VOLUMES | {fault.description: fault.lines for fault in VOLUME_FAULTS if fault.lines}
+    for description, hour in HOURS.items():
+        lake.land(str(hour), {"a.json": b"".join(lines[description](hour))})
     lake.land(str(TOO_FEW_DAYS), {"a.json": b"".join(volume_lines(TOO_FEW_DAYS))})
     for job in ("ingest", "aggregate"):
         lake.run(job, str(DAY), str(END))
@@ -78,11 +81,11 @@ def _of_hour(lake: TemporaryLake, hour: Hour) -> list[dict[str, Any]]:
     return [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "volume" and row["hour"] == str(hour)]
 
 
-@pytest.mark.parametrize("fault", VOLUME_FAULTS, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", VOLUME_FAULTS, ids=lambda fault: fault.description)
 def test_fault_is_warned_of_and_nothing_else(judged: TemporaryLake, fault: Fault) -> None:
-    failed = _failed(judged, HOURS[fault.what])
+    failed = _failed(judged, HOURS[fault.description])
     assert set(failed) == {fault.check, *fault.also}
-    assert failed[fault.check]["observed"].startswith(fault.found)
+    assert failed[fault.check]["observed"].startswith(fault.observed)
     for name, row in failed.items():
         is_of_clicks = name in ("volume.clicks", "volume.visitors")
         assert row["severity"] == fault.severity
@@ -90,10 +93,10 @@ def test_fault_is_warned_of_and_nothing_else(judged: TemporaryLake, fault: Fault
         assert row["source"] == (None if is_of_clicks else "web")
 
 
-@pytest.mark.parametrize("what", FINE_VOLUMES)
-def test_what_is_no_fault_passes_every_check(judged: TemporaryLake, what: str) -> None:
-    assert _failed(judged, HOURS[what]) == {}
-    outcomes = {row["check_id"]: row["outcome"] for row in _of_hour(judged, HOURS[what])}
+@pytest.mark.parametrize("description", FINE_VOLUMES)
+def test_what_is_no_fault_passes_every_check(judged: TemporaryLake, description: str) -> None:
+    assert _failed(judged, HOURS[description]) == {}
+    outcomes = {row["check_id"]: row["outcome"] for row in _of_hour(judged, HOURS[description])}
     assert outcomes == dict.fromkeys(["clicks", "visitors", "lines", "quarantined_share", "left_out_share"], "pass")
 
 

@@ -150,14 +150,14 @@ REPAIRED = Counter(f"r{hour}" for hour in range(6))
 
 
 def test_replay_gives_the_tables_of_the_fixed_mapping(copy: TemporaryLake, right: TemporaryLake) -> None:
-    said = _replay(copy)
+    lines = _replay(copy)
     assert_same_tables(_tables(copy), _tables(right))
     assert _marked(copy) == NEW_APP
     (begun, done) = _events(copy)
     assert [row["event"] for row in (begun, done)] == ["begun", "done"]
     assert (done["details"]["lines"], done["actor"], done["because"]) == ("39", "Ada", "the mapping is fixed")
     assert copy.acts() == [("replay_quarantined", "completed")]
-    assert said[0].startswith("web 2026-03-01T05..2026-03-01T11: 39 quarantined lines recovered")
+    assert lines[0].startswith("web 2026-03-01T05..2026-03-01T11: 39 quarantined lines recovered")
     before = copy.tables()
     copy.run_all(FROM, TO)
     assert_same_tables(copy.tables(), before)
@@ -172,8 +172,8 @@ def test_rule_repairs_lines_and_later_ingests_apply_it(copy: TemporaryLake, tmp_
     _replay(copy, "not_json", rule=RULE)
     assert _marked(copy) == REPAIRED
     same = (CLICKS.name, DUPLICATE_CLICKS.name, "published_clicks_by_url_hourly", "clicks_by_country_daily")
-    found, expected = _tables(copy), _tables(fixed)
-    assert_same_tables({name: found[name] for name in same}, {name: expected[name] for name in same})
+    tables, expected = _tables(copy), _tables(fixed)
+    assert_same_tables({name: tables[name] for name in same}, {name: expected[name] for name in same})
     before = copy.tables()
     copy.run("ingest", FROM, TO)
     assert_same_tables(copy.tables(), before)
@@ -192,12 +192,12 @@ def test_a_second_replay_leaves_the_first_ones_lines_to_it(copy: TemporaryLake, 
     _replay(copy, "not_json", rule=RULE)
     (second,) = _ids(copy) - {first}
     # What either has recovered, another one finds no more.
-    said = _replay(copy, rule="replace(raw, 'day=', '')")
-    assert said[0] == "web 2026-03-01T05..2026-03-01T11: no quarantined line is a click by now"
+    lines = _replay(copy, rule="replace(raw, 'day=', '')")
+    assert lines[0] == "web 2026-03-01T05..2026-03-01T11: no quarantined line is a click by now"
     assert len(_events(copy)) == 4
     rows = [row for table in (CLICKS, DUPLICATE_CLICKS) for row in copy.rows(table)]
-    found = {id: Counter(row["event_id"] for row in rows if row["replay_id"] == id) for id in (first, second)}
-    assert found == {first: NEW_APP, second: REPAIRED}
+    event_ids = {id: Counter(row["event_id"] for row in rows if row["replay_id"] == id) for id in (first, second)}
+    assert event_ids == {first: NEW_APP, second: REPAIRED}
     # A line of nonsense an hour is left; the id "every" is a click in every other hour but one.
     for row in copy.rows(INGEST_ACCOUNTING):
         assert row["lines"] == 18 == row["accepted"] + row["duplicates"] + row["quarantined"], row
@@ -219,9 +219,9 @@ def test_lines_that_a_rule_leaves_out_by_now_do_not_stay_quarantined(copy: Tempo
     file.write_text(
         text.replace("[sources.web]", '[sources.web]\ndrop = [{ name = "three", path = "/3" }]'), encoding="utf-8"
     )
-    said = _replay(copy, is_dry_run=True)
+    lines = _replay(copy, is_dry_run=True)
     told = [
-        re.findall(r"(?:stay|left out) (\d+)", line) for line in said if "missing_url" in line or "not_json" in line
+        re.findall(r"(?:stay|left out) (\d+)", line) for line in lines if "missing_url" in line or "not_json" in line
     ]
     stay, left_out = (sum(int(counts[place]) for counts in told if len(counts) > place) for place in (0, 1))
     assert left_out == len(HOURS)  # of the new app's lines one an hour is of this page
@@ -232,9 +232,9 @@ def test_lines_that_a_rule_leaves_out_by_now_do_not_stay_quarantined(copy: Tempo
 @pytest.mark.usefixtures("uncounted")
 def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: TemporaryLake) -> None:
     before = copy.tables()
-    said = _replay(copy, is_dry_run=True)
+    lines = _replay(copy, is_dry_run=True)
     assert_same_tables(copy.tables() | {REPLAY_OUTCOMES.name: []}, before)
-    assert said[0] == "web 2026-03-01T05..2026-03-01T11: 39 quarantined lines would be recovered"
+    assert lines[0] == "web 2026-03-01T05..2026-03-01T11: 39 quarantined lines would be recovered"
     # In an even hour "every" stands in a line of the new app: a duplicate, if it is one two hours before.
     expected = [
         line
@@ -244,7 +244,7 @@ def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: Temporar
             f"  {hour} not_json: clicks 0, duplicates 0, stay 2",
         )
     ]
-    assert said[1:] == [*expected, f"  web {FROM}..{TO}: would be counted, validated and published"]
+    assert lines[1:] == [*expected, f"  web {FROM}..{TO}: would be counted, validated and published"]
     outcomes = {(row["log_hour"], row["reason"]): row for row in copy.rows(REPLAY_OUTCOMES)}
     assert len(outcomes) == 12
     assert {row["replay_id"] for row in outcomes.values()} == {None}
@@ -276,11 +276,11 @@ def test_killed_after_any_commit_and_run_again(
             if commits != COMMITS[-1]:
                 patch.setattr(replay_job, "_count", lambda *_: [])
             _replay(lake)
-        found = _tables(lake)
+        tables = _tables(lake)
         if commits == COMMITS[-1]:
-            assert_same_tables(found, expected)
-        assert_same_tables({name: found[name] for name in of_ingest}, {name: expected[name] for name in of_ingest})
-        assert not found[UNFINISHED_INGESTS.name]
+            assert_same_tables(tables, expected)
+        assert_same_tables({name: tables[name] for name in of_ingest}, {name: expected[name] for name in of_ingest})
+        assert not tables[UNFINISHED_INGESTS.name]
         assert _marked(lake) == NEW_APP, commits
         begun = _ids(lake)
         assert len(begun) == 1, commits
@@ -309,8 +309,8 @@ def test_line_that_was_not_kept_whole_stays(copy: TemporaryLake) -> None:
     copy.run("ingest", HOURS[0])
     _map_url(copy, "url")
     shutil.rmtree(copy.settings.landing / "web")
-    said = _replay(copy, "missing_url")
-    assert said[1] == "  2026-03-01T05 missing_url: clicks 7, duplicates 0, stay 1"
+    lines = _replay(copy, "missing_url")
+    assert lines[1] == "  2026-03-01T05 missing_url: clicks 7, duplicates 0, stay 1"
     (left,) = [row for row in copy.rows(QUARANTINED_CLICKS) if row["reason"] == "missing_url"]
     assert (left["file"], left["bytes"]) == ("c.json", len(long) - 1)
 
@@ -347,17 +347,17 @@ def test_withdrawn_replay_leaves_the_tables_as_they_were(
     _replay(copy, rule=rule)
     assert _marked(copy) == NEW_APP + REPAIRED
     replayed = copy.tables()
-    said = _withdraw(copy, is_dry_run=True)
+    lines = _withdraw(copy, is_dry_run=True)
     assert_same_tables(copy.tables(), replayed)
-    assert said[0].endswith("of web 2026-03-01T05..2026-03-01T11: 45 lines would be quarantined again")
-    assert said[1:3] == [
+    assert lines[0].endswith("of web 2026-03-01T05..2026-03-01T11: 45 lines would be quarantined again")
+    assert lines[1:3] == [
         "  2026-03-01T05 missing_url: quarantined again 7",
         "  2026-03-01T05 not_json: quarantined again 1",
     ]
     done = _withdraw(copy)
     assert done[0].endswith("of web 2026-03-01T05..2026-03-01T11: withdrawn, 45 lines are quarantined again")
-    assert done[1:13] == said[1:13]
-    assert said[13:] == [f"  web {FROM}..{TO}: would be counted, validated and published"]
+    assert done[1:13] == lines[1:13]
+    assert lines[13:] == [f"  web {FROM}..{TO}: would be counted, validated and published"]
     assert_same_tables(_tables(copy), before)
     assert not copy.rows(REPLAY_OUTCOMES)
     assert [(row["event"], row["actor"]) for row in _events(copy)] == [
@@ -391,17 +391,17 @@ def test_withdrawal_that_is_killed_goes_on(copy: TemporaryLake, tmp_path: Path, 
         with pytest.raises(Killed), killed_after(commits):
             _withdraw(lake)
         _withdraw(lake)
-        found = _tables(lake)
-        assert_same_tables({name: found[name] for name in of_ingest}, {name: before[name] for name in of_ingest})
-        assert not found[UNFINISHED_INGESTS.name], commits
+        tables = _tables(lake)
+        assert_same_tables({name: tables[name] for name in of_ingest}, {name: before[name] for name in of_ingest})
+        assert not tables[UNFINISHED_INGESTS.name], commits
 
 
 @pytest.mark.usefixtures("uncounted")
 def test_what_the_mapping_takes_by_now_stays_when_its_replay_is_withdrawn(copy: TemporaryLake) -> None:
     _replay(copy)
-    said = _withdraw(copy)
-    assert said[0].endswith(": withdrawn, 0 lines are quarantined again")
-    assert said[1] == (
+    lines = _withdraw(copy)
+    assert lines[0].endswith(": withdrawn, 0 lines are quarantined again")
+    assert lines[1] == (
         "  2026-03-01T05 missing_url: quarantined again 0, stay clicks by today's mapping or another replay 7"
     )
     assert not _marked(copy)
@@ -442,8 +442,8 @@ def test_rule_that_throws_in_an_ingest_leaves_its_lines_quarantined(copy: Tempor
     for rule, marked in ((fails, REPAIRED - Counter(["r0"])), ("no_such_function(raw)", Counter[str]())):
         changed = [row | {"details": row["details"] | {"rule": rule}} for row in rows]
         lake.replace_rows(JOURNAL, changed, "kind = 'replay'")
-        said = copy.run("ingest", FROM, TO)
-        warned = [line for line in said if "warning: " in line]
+        lines = copy.run("ingest", FROM, TO)
+        warned = [line for line in lines if "warning: " in line]
         assert warned[0].startswith(
             f"  warning: replay {replay_id}: the rule of the replay fails at web 2026-03-01T05 a.json:10 (not_json): "
         )
@@ -462,12 +462,12 @@ def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
     with pytest.raises(UsageError, match=r"no replay 'x': expected the id of one in table journal, such as none yet"):
         replay_job.withdraw(copy.spark, copy.settings, "x", **SIGNED)
     signed = ["--by", "A", "--because", "b"]
-    for given, said in (
+    for options, message in (
         (["--withdraw", "x", "--source", "web"], "--withdraw takes a replay as it was: expected no --source beside it"),
         (["--source", "web", "--to", TO], "no --from given: expected all of --source, --from, --to; or --withdraw ID"),
     ):
-        with pytest.raises(UsageError, match=said):
-            run_command(["replay", *given, *signed])
+        with pytest.raises(UsageError, match=message):
+            run_command(["replay", *options, *signed])
     with pytest.raises(UsageError, match="empty range of hours"):
         run_command(["replay", "--source", "web", "--from", FROM, "--to", FROM, *signed])
     assert _replay(copy, "bad_time") == [

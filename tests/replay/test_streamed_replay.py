@@ -225,9 +225,9 @@ def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLa
     with pytest.raises(ClickmillError, match=r"was killed half way: run it again, .* and withdraw it then"):
         _withdraw(half)
     _replay(copy)
-    said = _withdraw(copy)
-    assert said[0].endswith(" of web 2026-03-01T08..2026-03-01T10: withdrawn, 6 lines are quarantined again")
-    assert said[1:3] == [
+    lines = _withdraw(copy)
+    assert lines[0].endswith(" of web 2026-03-01T08..2026-03-01T10: withdrawn, 6 lines are quarantined again")
+    assert lines[1:3] == [
         "  2026-03-01T08 missing_url: quarantined again 4",
         "  2026-03-01T09 missing_url: quarantined again 2",
     ]
@@ -235,7 +235,7 @@ def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLa
     for table, rows in before.items():
         assert copy.rows(table) == rows, table
     # Of the first hour five of six lines are in quarantine, for which it had been held before the replay.
-    assert f"  {FIRST} is held; to decide: clickmill decide --hour {FIRST} --help" in said
+    assert f"  {FIRST} is held; to decide: clickmill decide --hour {FIRST} --help" in lines
     assert _published(copy) == {(8, name) for name in RECOVERED | {"o1"}} | {(9, "both"), (9, "o2")}
     decide_held.decide(copy.spark, copy.settings, Decision(FIRST, "publish", "Eve", "the app is broken"))
     assert _published(copy) == {(8, "o1"), (9, "both"), (9, "o2")}
@@ -268,9 +268,9 @@ def test_withdrawal_of_a_stream_whose_clicks_were_erased(copy: FilesLake, monkey
     assert _accounts(copy) == erased
     assert len(copy.rows(REPLAYED_LINES)) == 6
     batches = copy.rows(STREAM_BATCHES)
-    said = _withdraw(copy)
-    assert said[0].endswith("withdrawn, 0 lines are quarantined again")
-    assert said[1].endswith(" missing_url: quarantined again 0, not there any more 4")
+    lines = _withdraw(copy)
+    assert lines[0].endswith("withdrawn, 0 lines are quarantined again")
+    assert lines[1].endswith(" missing_url: quarantined again 0, not there any more 4")
     assert copy.rows(STREAM_BATCHES) == batches
     copy.run("ingest", str(FIRST), str(SECOND.plus(1)))
     assert _accounts(copy) == erased

@@ -28,7 +28,7 @@ def test_a_source_has_days_of_its_own_and_else_those_of_all(settings: Settings) 
 
 
 @pytest.mark.parametrize(
-    ("retention", "of_web", "said"),
+    ("retention", "of_web", "message"),
     [
         # A week that a click may be old, six hours of duplicates, and a day.
         ("clicks_days = 8", "", r"^clicks_days of source web is 8; expected at least 9: .*168.*\(6\) back$"),
@@ -40,9 +40,9 @@ def test_a_source_has_days_of_its_own_and_else_those_of_all(settings: Settings) 
         ("", "counts_days = 20", r"retention.counts_days: Extra inputs are not permitted"),
     ],
 )
-def test_days_that_do_not_fit_are_refused(settings: Settings, retention: str, of_web: str, said: str) -> None:
+def test_days_that_do_not_fit_are_refused(settings: Settings, retention: str, of_web: str, message: str) -> None:
     configure(settings, retention, of_web)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         retention_job.maintain(settings, dry_run=False)
 
 

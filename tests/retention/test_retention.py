@@ -56,8 +56,8 @@ LINES = {
 def keep(lake: TemporaryLake, **days: int) -> None:
     file = lake.settings.pipeline_file
     text = file.read_text(encoding="utf-8")
-    said = "".join(f"{name} = {value}\n" for name, value in days.items())
-    file.write_text(text + said if "[retention]" in text else f"{text}[retention]\n{said}", encoding="utf-8")
+    entries = "".join(f"{name} = {value}\n" for name, value in days.items())
+    file.write_text(text + entries if "[retention]" in text else f"{text}[retention]\n{entries}", encoding="utf-8")
     lake.settings.__dict__.pop("pipeline", None)
 
 
@@ -99,10 +99,10 @@ def removed_at(lake: TemporaryLake) -> dict[str, bool]:
 
 def test_old_log_hours_go_their_accounts_say_so_and_their_counts_stay(lake: TemporaryLake) -> None:
     before, accounts = lake.tables(), lake.accounting()
-    said = maintain(lake, dry_run=True)
-    assert said[0].startswith(f"clicks of web, {FIRST}..2026-01-01T07: 6 rows, 4 files, ")
+    lines = maintain(lake, dry_run=True)
+    assert lines[0].startswith(f"clicks of web, {FIRST}..2026-01-01T07: 6 rows, 4 files, ")
     assert_same_tables(lake.tables(), before)
-    assert maintain(lake)[0] == said[0]
+    assert maintain(lake)[0] == lines[0]
     for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS):
         assert log_hours(lake, table) <= {LATER}, table
     assert log_hours(lake, CLICKS) == {LATER}
@@ -131,8 +131,8 @@ def test_what_has_been_removed_is_not_counted_again_nor_checked(lake: TemporaryL
             lake.run(job, FIRST, "2026-01-01T07")
     # A click that is four days late, for an hour whose other clicks have gone.
     lake.land(LATER, {"part-0.json": LINES[LATER] + click("late", "2026-01-01T05:30:00Z")})
-    said = lake.run("ingest", LATER)
-    assert f"  {FIRST} stays as it was counted: clicks of it have been removed for their age" in said
+    lines = lake.run("ingest", LATER)
+    assert f"  {FIRST} stays as it was counted: clicks of it have been removed for their age" in lines
     lake.run_all(LATER)
     assert counts(lake) == before
     assert lake.accounting()[LATER]["accepted"] == 2
@@ -148,8 +148,8 @@ def test_a_log_hour_that_stays_does_not_count_its_late_clicks_alone(lake: Tempor
     lake.run_all(last)
     before = counts(lake)
     maintain(lake)
-    (said,) = [line for line in lake.run("aggregate", last) if FIRST in line]
-    assert said == f"  {FIRST} stays as it was counted: the clicks of web {FIRST} have been removed for their age"
+    (message,) = [line for line in lake.run("aggregate", last) if FIRST in line]
+    assert message == f"  {FIRST} stays as it was counted: the clicks of web {FIRST} have been removed for their age"
     lake.run("validate", last)
     lake.run("publish", last)
     assert counts(lake) == before
@@ -186,16 +186,16 @@ def test_texts_of_quarantined_lines_go_before_their_rows(lake: TemporaryLake) ->
     nine_days_on = datetime(2026, 1, 10, 1, tzinfo=UTC)
     rows = lake.rows(QUARANTINED_CLICKS)
     assert "192.0.2.7" in rows[0]["raw"]
-    (said, *_) = maintain(lake, nine_days_on)
-    assert said.startswith(f"texts of quarantined lines of web, {FIRST}: 1 rows, 1 files")
+    (first_line, *_) = maintain(lake, nine_days_on)
+    assert first_line.startswith(f"texts of quarantined lines of web, {FIRST}: 1 rows, 1 files")
     assert lake.rows(QUARANTINED_CLICKS) == [row | {"raw": ""} for row in rows]
     assert "0 critical failures" in lake.run("validate", FIRST)[0], "the account still adds up"
     commits = lake.commits(QUARANTINED_CLICKS)
     maintain(lake, nine_days_on, kept=timedelta(0))
     assert lake.commits(QUARANTINED_CLICKS) <= commits + 2, "no rows again, but what Delta says of removed files"
     folder = lake.settings.lake / QUARANTINED_CLICKS.name
-    found = subprocess.run(["grep", "-rl", "192.0.2.7", folder], capture_output=True, text=True, check=False)
-    assert found.stdout == ""
+    grep = subprocess.run(["grep", "-rl", "192.0.2.7", folder], capture_output=True, text=True, check=False)
+    assert grep.stdout == ""
 
 
 def test_a_replay_leaves_out_what_was_removed_and_counts_none_of_it_again(lake: TemporaryLake) -> None:
@@ -213,16 +213,16 @@ def test_a_replay_leaves_out_what_was_removed_and_counts_none_of_it_again(lake: 
     ]
     assert [row["reason"] for row in lake.rows(QUARANTINED_CLICKS)].count("not_json") == 1
     maintain(lake)
-    said = replay(lake, FIRST, "2026-01-05T07")
-    assert said[:2] == [said[0], "  2026-01-05T06 missing_url: clicks 2, duplicates 0, stay 0"]
-    assert removed[1] in said
-    assert f"  {FIRST} stays as it was counted: clicks of it have been removed for their age" in said
-    found = counts(lake)
-    assert sum(row["click_count"] for row in found[PUBLISHED_CLICKS_BY_URL_HOURLY.name]) == 1 + sum(
+    lines = replay(lake, FIRST, "2026-01-05T07")
+    assert lines[:2] == [lines[0], "  2026-01-05T06 missing_url: clicks 2, duplicates 0, stay 0"]
+    assert removed[1] in lines
+    assert f"  {FIRST} stays as it was counted: clicks of it have been removed for their age" in lines
+    new_counts = counts(lake)
+    assert sum(row["click_count"] for row in new_counts[PUBLISHED_CLICKS_BY_URL_HOURLY.name]) == 1 + sum(
         row["click_count"] for row in before[PUBLISHED_CLICKS_BY_URL_HOURLY.name]
     )
     of_first = [row for row in before[PUBLISHED_CLICKS_BY_URL_HOURLY.name] if row["click_hour"] == 5]
-    assert [row for row in found[PUBLISHED_CLICKS_BY_URL_HOURLY.name] if row["click_hour"] == 5] == of_first
+    assert [row for row in new_counts[PUBLISHED_CLICKS_BY_URL_HOURLY.name] if row["click_hour"] == 5] == of_first
     account = lake.accounting()[new]
     assert [account[name] for name in ("lines", "accepted", "quarantined", "click_hours")] == [11, 11, 0, [new]]
 
@@ -253,11 +253,11 @@ def test_hourly_counts_go_with_their_exports_and_days_stay(lake: TemporaryLake) 
     planned = maintain(lake, NOW + timedelta(days=1), dry_run=True)
     maintain(lake, NOW)
     assert click_hours(lake, PUBLISHED_CLICKS_BY_URL_HOURLY) == {FIRST, SECOND, LATER}, "the first of January is day 11"
-    said = maintain(lake, NOW + timedelta(days=1))
-    assert said[:-1] == planned[1:-1], "counts would go with their clicks, which are the first line"
-    assert [line.split(":")[0] for line in said[:-1]] == [
-        f"{what} before 2026-01-02"
-        for what in (
+    lines = maintain(lake, NOW + timedelta(days=1))
+    assert lines[:-1] == planned[1:-1], "counts would go with their clicks, which are the first line"
+    assert [line.split(":")[0] for line in lines[:-1]] == [
+        f"{name} before 2026-01-02"
+        for name in (
             "clicks_by_url_hourly",
             "clicks_by_country_hourly",
             "published_clicks_by_url_hourly and exports",
@@ -277,9 +277,9 @@ def test_hourly_counts_stay_while_an_hour_of_their_days_may_be_counted_again(lak
     lake.land("2026-01-02T06", {"part-0.json": click("g", "2026-01-02T06:10:00Z")})
     lake.run("ingest", "2026-01-02T06")
     before = counts(lake)
-    said = maintain(lake, NOW + timedelta(days=1))
+    lines = maintain(lake, NOW + timedelta(days=1))
     reason = "  stays: counts from 2025-12-31 on, as there are clicks of 2026-01-02T06, which may be counted again"
-    assert reason in said
+    assert reason in lines
     assert counts(lake) == before
 
 
@@ -301,9 +301,9 @@ def test_landing_partitions_go_once_they_are_published_and_are_archived_whole(
         lake.land(unread, {"part-0.json": click(unread, f"{unread}:10:00Z")})
     (lake.land("2026-01-06T08", {"part-0.json": click("l", "2026-01-06T08:10:00Z")}) / "sub").mkdir()
     lake.run("ingest", "2026-01-06T08")
-    said = maintain(lake)
-    assert said[1].startswith(f"landing partitions of web, {FIRST}, {LATER}: 0 rows, 2 files, ")
-    assert [line for line in said if line.startswith("  stays")] == [
+    lines = maintain(lake)
+    assert lines[1].startswith(f"landing partitions of web, {FIRST}, {LATER}: 0 rows, 2 files, ")
+    assert [line for line in lines if line.startswith("  stays")] == [
         f"  stays: {SECOND}, as it has not been ingested since it landed",
         "  stays: 2026-01-06T06, as click hour 2026-01-06T06 is not published",
         "  stays: 2026-01-06T07, as it has not been ingested since it landed",
@@ -378,13 +378,13 @@ def test_whatever_is_not_as_it_was_read_is_found_whatever_its_date_and_stays(lak
     second = hour_folder(lake.settings.landing, "web", Hour.parse(SECOND))
     (second / "part-0.json").rename(second / "part-1.json")
     add(lake, LATER, "copy.json.gz", gzip.compress(LINES[LATER]), 400 * 86_400)
-    found = {FIRST: ["part-0.json"], SECOND: ["part-1.json"], LATER: ["copy.json.gz"]}
-    assert (late(lake), waiting(lake)) == (found, sorted(found))
-    said = maintain(lake)
-    assert [line for line in said if line.startswith("  stays")] == [
-        f"  stays: {hour}, as it has not been ingested since it landed" for hour in sorted(found)
+    late_files = {FIRST: ["part-0.json"], SECOND: ["part-1.json"], LATER: ["copy.json.gz"]}
+    assert (late(lake), waiting(lake)) == (late_files, sorted(late_files))
+    lines = maintain(lake)
+    assert [line for line in lines if line.startswith("  stays")] == [
+        f"  stays: {hour}, as it has not been ingested since it landed" for hour in sorted(late_files)
     ]
-    assert landed(lake) == set(found)
+    assert landed(lake) == set(late_files)
 
 
 def test_what_lands_while_the_hour_is_ingested_is_found_though_it_was_closed_before_the_end(
@@ -410,9 +410,9 @@ def test_what_lands_while_the_partition_goes_is_kept_with_all_that_is_beside_it(
     keep(lake, landing_days=2)
     needed_still = old_landing.needed_still
 
-    def and_land(*given: Any) -> Any:
+    def and_land(*arguments: Any) -> Any:
         add(lake, LATER, "b.json", click("n", "2026-01-05T05:40:00Z"))
-        return needed_still(*given)
+        return needed_still(*arguments)
 
     monkeypatch.setattr(old_landing, "needed_still", and_land)
     maintain(lake)

@@ -74,7 +74,7 @@ def test_live_counts_are_clicks_less_those_too_late_and_a_changed_row_fails_its_
         assert {f"reconciliation.{name}" for name in failed} == {fault.check for fault in LIVE_FAULTS[: number + 1]}
         row = failed[fault.check.removeprefix("reconciliation.")]
         assert (row["severity"], row["partition"]) == (fault.severity, str(HOUR))
-        assert fault.found in row["observed"]
+        assert fault.observed in row["observed"]
 
 
 @pytest.mark.slow

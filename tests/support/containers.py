@@ -145,9 +145,9 @@ class Project:
     def logs(self, service: str) -> str:
         """The end of what a service has printed."""
         return "\n".join(
-            found.stdout[-3000:] + found.stderr[-3000:]
+            result.stdout[-3000:] + result.stderr[-3000:]
             for name in self.containers(service)
-            for found in [_run([self.engine, "logs", "--tail", "40", name], self.environment, check=False)]
+            for result in [_run([self.engine, "logs", "--tail", "40", name], self.environment, check=False)]
         )
 
 
@@ -173,13 +173,13 @@ def project(file: str, **settings: str) -> Iterator[Project]:
     with TemporaryDirectory(prefix="cm-compose-") as folder:
         # Not what a developer has set.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_READ_BY_COMPOSE)}
-        found = _project(REPOSITORY / file, Path(folder), settings, kept)
+        stack = _project(REPOSITORY / file, Path(folder), settings, kept)
         try:
-            found.up()
-            found.wait_until_well()
-            yield found
+            stack.up()
+            stack.wait_until_well()
+            yield stack
         finally:
-            found.run(*(word for name in PROFILES for word in ("--profile", name)), "down", "--volumes", check=False)
+            stack.run(*(word for name in PROFILES for word in ("--profile", name)), "down", "--volumes", check=False)
 
 
 def refusal() -> str:
@@ -225,9 +225,9 @@ def _project(file: Path, folder: Path, settings: Mapping[str, str], environment:
     complete(env)
     name = f"cmtest{os.getpid()}"
     if _has_docker(environment):
-        found = Project(file, "docker", ("docker", "compose"), name, environment, env)
-        found.run("build")
-        return found
+        stack = Project(file, "docker", ("docker", "compose"), name, environment, env)
+        stack.run("build")
+        return stack
     _use_podman(folder, environment)
     base = "docker.io/library/debian:bookworm-slim"
     if _run(["podman", "pull", "-q", base], environment, check=False).returncode != 0:
@@ -254,12 +254,14 @@ def _make_base(folder: Path, environment: Mapping[str, str]) -> str:
         (root / where).unlink(missing_ok=True)
         if Path("/", where).exists():
             shutil.copy(Path("/", where), root / where)
-    for found in Path("/etc/apt/apt.conf.d").glob("99*"):
-        shutil.copy(found, root / "etc/apt/apt.conf.d")
+    for file in Path("/etc/apt/apt.conf.d").glob("99*"):
+        shutil.copy(file, root / "etc/apt/apt.conf.d")
     known = Path("/etc/ssl/certs/ca-certificates.crt").read_text()
     (root / "usr/local/share/ca-certificates").mkdir(parents=True, exist_ok=True)
-    for number, one in enumerate(re.findall("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", known, re.S)):
-        (root / f"usr/local/share/ca-certificates/machine-{number}.crt").write_text(one + "\n")
+    for number, certificate in enumerate(
+        re.findall("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", known, re.S)
+    ):
+        (root / f"usr/local/share/ca-certificates/machine-{number}.crt").write_text(certificate + "\n")
     archive = folder / "root.tar"
     _run(["tar", "-C", root, "-cf", archive, "."], environment)
     _run(["podman", "import", "-q", archive, name], environment)
@@ -286,13 +288,13 @@ def executors(team: Project) -> list[dict[str, object]]:
     (application, *_) = json.loads(team.inside("spark-connect", "python", "-c", script))
     path = f"applications/{application['id']}/executors"
     told = json.loads(team.inside("spark-connect", "python", "-c", script.replace("applications", path)))
-    return [one for one in told if one["id"] != "driver"]
+    return [executor for executor in told if executor["id"] != "driver"]
 
 
 #: What the check of a machine that runs no containers exits with; any other error is one.
 REFUSED = 3
 
 if __name__ == "__main__":
-    found = refusal()
-    print(found)
-    sys.exit(REFUSED if found else 0)
+    reason = refusal()
+    print(reason)
+    sys.exit(REFUSED if reason else 0)

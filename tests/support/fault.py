@@ -17,13 +17,13 @@ class Fault:
 
     Checks are named ``suite.name``. It is either in what lands (``lines`` in place of an hour's, ``is_closed``,
     ``files``, how many, and a ``folder`` beside it), or planted afterwards, by ``plant``, in the lake and that hour.
-    ``found`` is a part of what the check says that it found.
+    ``observed`` is a part of what the check says that it found.
     """
 
-    what: str
+    description: str
     severity: str
     check: str
-    found: str
+    observed: str
     also: tuple[str, ...] = ()
     lines: Callable[[Hour], Lines] | None = None
     is_closed: bool = True

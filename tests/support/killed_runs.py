@@ -40,11 +40,11 @@ def after_each_commit(then: Callable[[str], None], first: int = 0) -> Iterator[N
     is_dead = False
 
     def committing(commit: Callable[..., None]) -> Callable[..., None]:
-        def commit_and_tell(lake: Lake, table: Table, *given: Any, **options: Any) -> None:
+        def commit_and_tell(lake: Lake, table: Table, *arguments: Any, **options: Any) -> None:
             nonlocal is_dead
             if is_dead:
                 raise Killed
-            commit(lake, table, *given, **options)
+            commit(lake, table, *arguments, **options)
             try:
                 then(table.name)
             except Killed:

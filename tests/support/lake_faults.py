@@ -73,8 +73,8 @@ def _quarantine_otherwise(reason: str) -> Callable[[TemporaryLake, Hour], None]:
     return plant
 
 
-def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault]:
-    """The faults of a table of counts; ``one`` is a row's key."""
+def _of_counts(key: str, table: Table, published: Table, predicate: str) -> list[Fault]:
+    """The faults of a table of counts; ``predicate`` chooses a row by its key."""
     many = {"url": "urls", "country": "countries"}[key]
     sums = (f"reconciliation.clicks_equal_{many}", "reconciliation.urls_equal_countries")
     return [
@@ -84,7 +84,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             sums[0],
             f"clicks = 64, clicks_by_{key} = 56",
             sums[1:],
-            plant=remove(table, one),
+            plant=remove(table, predicate),
         ),
         Fault(
             f"a count per {key} is 0",
@@ -92,7 +92,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             f"aggregates.{key}_count_positive",
             f"smallest_{key}_count = 0",
             sums,
-            plant=change(table, one, click_count="0", visitor_count="0"),
+            plant=change(table, predicate, click_count="0", visitor_count="0"),
             has_examples=True,
         ),
         Fault(
@@ -101,7 +101,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             f"aggregates.{key}_once",
             f"{key}_rows = 9, {key}_keys = 8",
             sums,
-            plant=add_again(table, one),
+            plant=add_again(table, predicate),
             has_examples=True,
         ),
         Fault(
@@ -109,7 +109,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             "critical",
             f"aggregates.{key}_bots_within_clicks",
             f"bots_above_{key}_clicks = 1",
-            plant=change(table, one, bot_click_count="click_count + 1"),
+            plant=change(table, predicate, bot_click_count="click_count + 1"),
             has_examples=True,
         ),
         Fault(
@@ -117,7 +117,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             "warning",
             f"aggregates.{key}_visitors_within_clicks",
             f"visitors_above_{key}_clicks = 1",
-            plant=change(table, one, visitor_count="9"),
+            plant=change(table, predicate, visitor_count="9"),
             has_examples=True,
         ),
         Fault(
@@ -125,7 +125,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             "critical",
             f"layout.{key}_buckets_are_hashes",
             f"misplaced_{key}_rows = 1",
-            plant=change(table, one, bucket="(bucket + 1) % 4"),
+            plant=change(table, predicate, bucket="(bucket + 1) % 4"),
             has_examples=True,
         ),
         Fault(
@@ -148,7 +148,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             "critical",
             f"reconciliation.published_{key}_equals_computed",
             "published 8 rows with 65 clicks, computed 8 rows with 64 clicks",
-            plant=publish_and(change(published, one, click_count="click_count + 1")),
+            plant=publish_and(change(published, predicate, click_count="click_count + 1")),
         ),
     ]
 
@@ -289,13 +289,13 @@ PLANTED = [
 _URLS_TABLE, _COUNTRIES_TABLE = CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY
 
 
-def _further_number(key: str, table: Table, one: str) -> Fault:
+def _further_number(key: str, table: Table, predicate: str) -> Fault:
     return Fault(
         f"`{table.name}` has rows of one {key} in 7 buckets, the others in 4",
         "critical",
         f"layout.{key}_one_number_of_buckets",
         f"{key}_fewest_buckets = 4, {key}_most_buckets = 7",
-        plant=in_buckets(table, 7, one),
+        plant=in_buckets(table, 7, predicate),
     )
 
 

@@ -63,7 +63,7 @@ class LakeModel:
     def first_hours(self) -> dict[Place, int | None]:
         """Of every arrival with an id: None if it is accepted, else the log hour of the accepted one."""
         last_accepted: dict[str, int] = {}
-        found: dict[Place, int | None] = {}
+        hours: dict[Place, int | None] = {}
         for place, line in self.lines().items():
             if line.event_id is None:
                 continue
@@ -71,8 +71,8 @@ class LakeModel:
             if last is None or place.hour - last > self.lateness:
                 last_accepted[line.event_id] = place.hour
                 last = None
-            found[place] = last
-        return found
+            hours[place] = last
+        return hours
 
     def clicks(self) -> dict[Place, Line]:
         """The accepted arrivals."""
@@ -131,7 +131,7 @@ def differences(lake: TemporaryLake, model: LakeModel) -> list[str]:
     accounts = {_hour(row): row for row in lake.rows(INGEST_ACCOUNTING)}
     expected = model.accounts()
     of_model = {hour: {name: accounts[hour][name] for name in expected[hour]} for hour in accounts.keys() & expected}
-    found = [
+    messages = [
         *_unlike("clicks", clicks, model.clicks()),
         *_unlike("duplicate_clicks", duplicates, model.duplicates()),
         *_unlike("quarantined_clicks", quarantined, noise),
@@ -142,8 +142,8 @@ def differences(lake: TemporaryLake, model: LakeModel) -> list[str]:
         if (hour := str(Hour.of_number(line.second // 3600))) not in accounts.get(place.hour, {}).get(
             "click_hours", ()
         ):
-            found.append(f"ingest_accounting {_said(place.hour)}: click_hours without {hour} of {_said(place)}")
-    return found
+            messages.append(f"ingest_accounting {_said(place.hour)}: click_hours without {hour} of {_said(place)}")
+    return messages
 
 
 def unfinished(lake: TemporaryLake) -> set[int]:
@@ -151,10 +151,10 @@ def unfinished(lake: TemporaryLake) -> set[int]:
     return {_hour(row) for row in lake.rows(UNFINISHED_INGESTS)}
 
 
-def _unlike(what: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Iterable[str]:
-    for key in sorted(found.keys() | expected.keys()):
-        if found.get(key) != expected.get(key):
-            yield f"{what} {_said(key)}: found {found.get(key)}, expected {expected.get(key)}"
+def _unlike(table: str, actual: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Iterable[str]:
+    for key in sorted(actual.keys() | expected.keys()):
+        if actual.get(key) != expected.get(key):
+            yield f"{table} {_said(key)}: found {actual.get(key)}, expected {expected.get(key)}"
 
 
 def _said(key: int | Place) -> str:

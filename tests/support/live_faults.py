@@ -16,18 +16,20 @@ def _of_hour(hour: Hour) -> str:
     return f"click_date = '{hour.day}' AND click_hour = {hour.hour} AND window_seconds = 3600"
 
 
-def _remove_row(table: Table, one: str) -> Callable[[TemporaryLake, Hour], None]:
+def _remove_row(table: Table, predicate: str) -> Callable[[TemporaryLake, Hour], None]:
     def plant(lake: TemporaryLake, hour: Hour) -> None:
-        removed = DeltaTable(lake.settings.lake / table.name).delete(f"{_of_hour(hour)} AND {one}")
+        removed = DeltaTable(lake.settings.lake / table.name).delete(f"{_of_hour(hour)} AND {predicate}")
         assert removed["num_deleted_rows"] == 1
 
     return plant
 
 
-def _count_two_more(table: Table, one: str) -> Callable[[TemporaryLake, Hour], None]:
+def _count_two_more(table: Table, predicate: str) -> Callable[[TemporaryLake, Hour], None]:
     def plant(lake: TemporaryLake, hour: Hour) -> None:
         stored = DeltaTable(lake.settings.lake / table.name)
-        changed = stored.update(updates={"click_count": "click_count + 2"}, predicate=f"{_of_hour(hour)} AND {one}")
+        changed = stored.update(
+            updates={"click_count": "click_count + 2"}, predicate=f"{_of_hour(hour)} AND {predicate}"
+        )
         assert changed["num_updated_rows"] == 1
 
     return plant

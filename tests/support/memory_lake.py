@@ -73,8 +73,8 @@ class MemoryLake(StoredLake):
         chosen = files.filter(reduce(or_, choices)) if choices else files
         now = datetime.now(UTC)
         return [
-            DataFile(Path(), "", 0, {name: one[f"partition.{name}"] for name in table.partitioned_by}, now, 1)
-            for one in chosen.to_pylist()
+            DataFile(Path(), "", 0, {name: row[f"partition.{name}"] for name in table.partitioned_by}, now, 1)
+            for row in chosen.to_pylist()
         ]
 
     def compact(self, table: Table, leave_out: str = "false", *, above_files: int = 0) -> bool:

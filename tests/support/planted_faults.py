@@ -60,7 +60,7 @@ def list_faults() -> str:
     rows = []
     for fault in FAULTS:
         also = ", ".join(f"`{name}`" for name in fault.also)
-        rows.append((fault.what, kind_of(fault.check), f"`{fault.check}`", fault.severity, also))
+        rows.append((fault.description, kind_of(fault.check), f"`{fault.check}`", fault.severity, also))
     return markdown_table(("planted", "of", "check that fails", "severity", "and with it"), rows)
 
 

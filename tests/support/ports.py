@@ -7,6 +7,6 @@ from ops.services.ports import PortChooser
 _claims = PortChooser({})
 
 
-def claimed_port(usual: int, what: str) -> int:
+def claimed_port(usual: int, service: str) -> int:
     """A free port from ``usual`` on that no other test run has, whether its server listens right now or not."""
-    return _claims.choose("-", usual, what)
+    return _claims.choose("-", usual, service)

@@ -76,9 +76,9 @@ def _found(program: str) -> str:
     """Debian keeps them apart by version, and out of the path."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name))
     folders = [*map(str, reversed(versions)), os.environ["PATH"]]
-    found = shutil.which(program, path=os.pathsep.join(folders))
-    assert found is not None, f"no {program}: install Debian's package postgresql, as .ci/run does"
-    return found
+    path = shutil.which(program, path=os.pathsep.join(folders))
+    assert path is not None, f"no {program}: install Debian's package postgresql, as .ci/run does"
+    return path
 
 
 @contextmanager

@@ -47,8 +47,8 @@ class Client:
             if not answer.endswith("\n"):
                 raise ConnectionError(f"the receiver ended after {self.acknowledged} of {count} lines")
             self.answers.append(answer)
-            said, acknowledged, last_id = answer.split()
-            assert said == "stored", answer
+            status, acknowledged, last_id = answer.split()
+            assert status == "stored", answer
             self.acknowledged, self.last_id = int(acknowledged), int(last_id)
         return self
 

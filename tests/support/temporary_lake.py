@@ -138,8 +138,8 @@ class TemporaryLake:
         """Run a backfill to its end."""
         from spark_jobs.backfill import job
 
-        said = Console(file=StringIO(), width=200)
-        job.run(self.spark, self.settings, request, "faulty files", said)
+        console = Console(file=StringIO(), width=200)
+        job.run(self.spark, self.settings, request, "faulty files", console)
 
     def say_published(self, hour: Hour) -> None:
         """Append the event that a click hour was published now."""
@@ -190,12 +190,12 @@ class TemporaryLake:
         return len(list((self.settings.lake / table.name / "_delta_log").glob("*.json")))
 
 
-def assert_same_tables(found: dict[str, list[dict[str, Any]]], expected: dict[str, list[dict[str, Any]]]) -> None:
+def assert_same_tables(tables: dict[str, list[dict[str, Any]]], expected: dict[str, list[dict[str, Any]]]) -> None:
     """The same tables with the same rows; says the first that differ."""
-    assert found.keys() == expected.keys()
+    assert tables.keys() == expected.keys()
     for table, rows in expected.items():
-        differing = [pair for pair in zip(found[table], rows, strict=False) if pair[0] != pair[1]]
-        assert (len(found[table]), differing[:2]) == (len(rows), []), table
+        differing = [pair for pair in zip(tables[table], rows, strict=False) if pair[0] != pair[1]]
+        assert (len(tables[table]), differing[:2]) == (len(rows), []), table
 
 
 def _plain(value: Any, table: Table, name: str) -> Any:

@@ -9,15 +9,15 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-def wait_until(look: Callable[[], Found], what: str, seconds: float = 420) -> Found:
+def wait_until(look: Callable[[], Found], condition: str, seconds: float = 420) -> Found:
     """Look until something true is found, soon at first, then twice a second; return it.
 
     Raises:
         AssertionError: if nothing is found in so many seconds; or what ``look`` raises.
     """
     deadline, pause = time.monotonic() + seconds, 0.02
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+    while not (result := look()):
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {condition}"
         time.sleep(pause)
         pause = min(1.5 * pause, 0.5)
-    return found
+    return result

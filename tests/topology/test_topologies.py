@@ -71,10 +71,10 @@ def test_every_job_shuffles_what_it_has_to_and_no_more(lake: TemporaryLake) -> N
     lake.run("ingest", EARLIER, str(Hour.parse(HOUR).plus(1)))
     # What a job asks for: whatever Spark decides while it runs depends on the rows and on which stage ends first.
     with session_settings(lake.spark, {"spark.sql.adaptive.enabled": "false"}):
-        found = explain(lake.spark, lake.settings, JobArguments.of("web", None, None, hour=HOUR), JOBS)
-    assert {topology.job: {query.name: _shuffled_by(query) for query in topology.queries} for topology in found} == (
-        SHUFFLES
-    )
+        topologies = explain(lake.spark, lake.settings, JobArguments.of("web", None, None, hour=HOUR), JOBS)
+    assert {
+        topology.job: {query.name: _shuffled_by(query) for query in topology.queries} for topology in topologies
+    } == SHUFFLES
 
 
 @pytest.mark.path
@@ -118,24 +118,24 @@ def test_figures_are_those_of_the_rows_and_needless_shuffles_are_named(lake: Tem
             urls.hint("merge").join(urls.selectExpr("url", "click_count AS before"), "url").collect()
         with step(lake.spark, "total"):
             urls.repartition(3).groupBy().count().collect()
-    found = {query.name: query for query in topologies_under("needless?", status, lake.settings)}
+    queries = {query.name: query for query in topologies_under("needless?", status, lake.settings)}
 
-    assert found["partitioned once"].needless == ()
-    assert len(found["partitioned once"].shuffles) == 1
+    assert queries["partitioned once"].needless == ()
+    assert len(queries["partitioned once"].shuffles) == 1
     assert (
-        _crossed(found["partitioned once"])
+        _crossed(queries["partitioned once"])
         == [sum(row["count"] for row in partitioned)]
         == [len(lake.rows(CLICKS_BY_URL_HOURLY))]
     )
-    assert [part.partitions for part in found["partitioned once"].sub_topologies][1] == 3
-    assert [sentence.split(":")[0] for sentence in found["partitioned twice"].needless] == [
+    assert [part.partitions for part in queries["partitioned once"].sub_topologies][1] == 3
+    assert [sentence.split(":")[0] for sentence in queries["partitioned twice"].needless] == [
         "the shuffle by url, click_hour is needless"
     ]
-    assert found["combined then partitioned"].needless == (), "one shuffle would move all rows"
-    (sentence,) = found["stored join"].needless
+    assert queries["combined then partitioned"].needless == (), "one shuffle would move all rows"
+    (sentence,) = queries["stored join"].needless
     assert "stored co-partitioned on url" in sentence
-    assert {cut.cause for cut in found["stored join"].shuffles} == {"join"}
-    total = found["total"].shuffles
+    assert {cut.cause for cut in queries["stored join"].shuffles} == {"join"}
+    total = queries["total"].shuffles
     assert [(cut.partitioner, cut.cause) for cut in total] == [
         ("round-robin", "repartition asked for"),
         ("single", "aggregate"),
@@ -163,7 +163,7 @@ def test_stages_and_tasks_are_found_by_their_step(lake: TemporaryLake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "warning"),
     [("http://127.0.0.1:9", "does not answer"), ("nonsense", "does not answer")],
 )
 def test_without_an_api_there_is_a_warning_and_no_crash(
@@ -171,7 +171,7 @@ def test_without_an_api_there_is_a_warning_and_no_crash(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     address: str,
-    said: str,
+    warning: str,
 ) -> None:
     from spark_jobs.engine.spark_status import SparkStatus
 
@@ -180,7 +180,7 @@ def test_without_an_api_there_is_a_warning_and_no_crash(
     monkeypatch.setenv("CLICKMILL_SPARK_UI_URL", address)
     with caplog.at_level(logging.WARNING, "clickmill"):
         assert SparkStatus.of(lake.spark) is None
-    assert said in caplog.text
+    assert warning in caplog.text
     known.address = address
     assert known.queries("anything") == []
     assert known.stages("anything") == []

@@ -88,6 +88,6 @@ def test_what_executors_ran_is_said_in_place_of_a_simulation() -> None:
     text = describe(ran, workers=2, cores=2)
     assert "Placement: tasks by the executors that ran them:\n    executor 0 on a: 0_0 0_2 0_4 0_6 1_0" in text
     assert "Simulation" not in text
-    (found,) = as_json(ran, workers=2, cores=2)["queries"]
-    assert sorted(task for tasks in found["placement"].values() for task in tasks) == sorted(found["tasks"])
-    assert found["assignment"] is None
+    (entry,) = as_json(ran, workers=2, cores=2)["queries"]
+    assert sorted(task for tasks in entry["placement"].values() for task in tasks) == sorted(entry["tasks"])
+    assert entry["assignment"] is None
