@@ -47,19 +47,19 @@ class Job:
     """One such job, of a home; what it says is in a file."""
 
     def __init__(self, folder: Path, remote: str, home: Path, word: str) -> None:
-        self.said = folder / f"{word}-{home.name}"
-        with self.said.open("w") as said:
+        self.error_file = folder / f"{word}-{home.name}"
+        with self.error_file.open("w") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", JOB],
                 env=os.environ | {"SPARK_REMOTE": remote, "CLICKMILL_HOME": str(home)},
-                cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
+                cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         self.word = word
 
     def begin(self) -> None:
         """Wait until it has a session; let a query begin."""
         assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "begun\n", self.said.read_text()
+        assert self.process.stdout.readline() == "begun\n", self.error_file.read_text()
         if self.word == "query":
             self.go_on()
             time.sleep(2)
@@ -70,7 +70,7 @@ class Job:
         self.process.stdin.flush()
 
     def lines(self) -> list[str]:
-        return self.said.read_text().splitlines()
+        return self.error_file.read_text().splitlines()
 
 
 @pytest.fixture(scope="module")

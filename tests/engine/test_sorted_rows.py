@@ -39,12 +39,12 @@ def test_rows_come_in_order_however_they_are_cut(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PART_BYTES", part_bytes)
         patch.setattr(module, "PIECE_BYTES", piece_bytes)
-        found = [
+        pairs = [
             (row["key"], row["count"])
             for piece in sorted_rows(batches(rows, cuts), ORDER, Path(folder))
             for row in piece.to_pylist()
         ]
-    assert found == sorted(rows, key=lambda row: (-row[1], row[0].encode()))
+    assert pairs == sorted(rows, key=lambda row: (-row[1], row[0].encode()))
 
 
 def test_memory_is_that_of_a_part_and_of_a_piece_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

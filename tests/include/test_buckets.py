@@ -52,8 +52,8 @@ def test_the_guide_says_what_is_so():
     guide = (REPOSITORY / "docs" / "guides" / "co-partitioning.md").read_text(encoding="utf-8")
     calls = re.findall(r"^(bucket_of\(.*\))  # (\d+)", guide, re.MULTILINE)
     assert len(calls) == 4
-    for call, said in calls:
-        assert eval(call) == int(said), call
+    for call, bucket in calls:
+        assert eval(call) == int(bucket), call
 
 
 @given(st.none() | st.text() | st.integers(-(2**63), 2**63 - 1), st.integers(1, MAX_BUCKETS))
@@ -64,7 +64,7 @@ def test_bucket_is_one_of_the_buckets_and_always_the_same(key, buckets):
 
 
 @pytest.mark.parametrize(
-    ("key", "buckets", "key_type", "said"),
+    ("key", "buckets", "key_type", "message"),
     [
         ("a", 0, None, "buckets = 0; expected a whole number above 0"),
         (7, 4, "STRING", "key 7 is no text"),
@@ -76,16 +76,16 @@ def test_bucket_is_one_of_the_buckets_and_always_the_same(key, buckets):
         (1.5, 4, "DOUBLE", "key type 'DOUBLE'; expected one of STRING, INT, BIGINT"),
     ],
 )
-def test_what_cannot_be_hashed_as_spark_does_is_refused(key, buckets, key_type, said):
+def test_what_cannot_be_hashed_as_spark_does_is_refused(key, buckets, key_type, message):
     with pytest.raises(UsageError) as raised:
         bucket_of(key, buckets, key_type)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("fewest", "most", "buckets", "said"),
+    ("fewest", "most", "buckets", "text"),
     [(4, 4, 4, "4"), (4, 7, None, "4 to 7"), (None, None, None, "not stated")],
 )
-def test_the_number_of_buckets_is_that_of_all_rows(fewest, most, buckets, said):
+def test_the_number_of_buckets_is_that_of_all_rows(fewest, most, buckets, text):
     layout = Layout(fewest, most, "STRING")
-    assert (layout.buckets, str(layout)) == (buckets, said)
+    assert (layout.buckets, str(layout)) == (buckets, text)

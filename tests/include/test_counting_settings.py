@@ -32,7 +32,7 @@ def test_a_further_key_has_a_table_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[counts.nowhere]", "nowhere"),
         ('[counts.url]\ngrouping = "broadcast"', "grouping"),
@@ -45,7 +45,7 @@ def test_a_further_key_has_a_table_of_its_own() -> None:
         ('[counts.url]\ngrouping = "global"\ninstances = 2', "leave instances out"),
     ],
 )
-def test_wrong_settings_are_one_clear_error(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said) as error:
+def test_wrong_settings_are_one_clear_error(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as error:
         _read(tmp_path, text)
     assert "\n" not in str(error.value)

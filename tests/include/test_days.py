@@ -55,7 +55,7 @@ def test_hours_give_the_days_of_every_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zones", "said"),
+    ("zones", "message"),
     [
         ('["Europe/Berlim"]', "time_zones.0: no such time zone; expected a name such as"),
         ('["../../etc/passwd"]', "no such time zone"),
@@ -68,10 +68,10 @@ def test_hours_give_the_days_of_every_zone() -> None:
     ],
 )
 def test_a_time_zone_whose_days_cannot_be_counted_is_refused_in_one_line(
-    settings: Settings, zones: str, said: str
+    settings: Settings, zones: str, message: str
 ) -> None:
     settings.pipeline_file.write_text(f"time_zones = {zones}\n")
-    with pytest.raises(UsageError, match=said) as raised:
+    with pytest.raises(UsageError, match=message) as raised:
         _ = settings.pipeline
     assert "\n" not in str(raised.value)
 

@@ -21,8 +21,8 @@ def numbers(*texts: str | None) -> pa.Table:
 
 
 def twice(lines: pa.Table) -> list[int | None]:
-    found: list[int | None] = run_on_lines(TWICE, lines)["twice"].to_pylist()
-    return found
+    doubles: list[int | None] = run_on_lines(TWICE, lines)["twice"].to_pylist()
+    return doubles
 
 
 def test_each_table_is_read() -> None:
@@ -45,8 +45,8 @@ def test_a_table_that_fails_harms_no_other() -> None:
 
 def test_threads_have_their_own_tables() -> None:
     with ThreadPoolExecutor(8) as threads:
-        found = threads.map(lambda number: twice(numbers(*[str(number)] * 3000)), range(200))
-        assert [set(each) for each in found] == [{2 * number} for number in range(200)]
+        columns = threads.map(lambda number: twice(numbers(*[str(number)] * 3000)), range(200))
+        assert [set(each) for each in columns] == [{2 * number} for number in range(200)]
 
 
 def test_an_hour_of_lines_is_that_of_a_query_planned_anew() -> None:

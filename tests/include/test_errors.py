@@ -25,7 +25,7 @@ Caused by: java.io.IOException: No space left on device
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (OSError(errno.ENOSPC, "No space left on device", "/data/run/staged/x"), "device /data/run/staged/x"),
         (OSError(errno.EDQUOT, "Disk quota exceeded"), "Disk quota exceeded"),
@@ -35,10 +35,10 @@ Caused by: java.io.IOException: No space left on device
         (sqlite3.OperationalError("database or disk is full"), "database or disk is full"),
     ],
 )
-def test_a_full_disk_is_one_line(error: Exception, said: str) -> None:
+def test_a_full_disk_is_one_line(error: Exception, message: str) -> None:
     line = in_one_line(error)
     assert isinstance(line, DiskFullError)
-    assert said in str(line)
+    assert message in str(line)
     assert "\n" not in str(line)
     assert "\x1b" not in str(line)
 

@@ -81,8 +81,8 @@ def test_predicate_is_true_for_exactly_its_hours() -> None:
         *(rng.sample(everything, rng.randrange(1, 80)) for _ in range(50)),
     ):
         predicate = hours_predicate(chosen, "d", "h")
-        found = database.execute(f"SELECT d, h FROM hours WHERE {predicate.replace('DATE', '')}").fetchall()
-        assert sorted(found) == sorted({(hour.day.isoformat(), hour.hour) for hour in chosen})
+        rows = database.execute(f"SELECT d, h FROM hours WHERE {predicate.replace('DATE', '')}").fetchall()
+        assert sorted(rows) == sorted({(hour.day.isoformat(), hour.hour) for hour in chosen})
 
 
 def test_predicate_of_a_month_stays_short() -> None:
@@ -102,15 +102,15 @@ def test_hours_are_grouped_into_ranges_without_gaps_that_are_too_long() -> None:
 
 
 def test_hours_near_each_other_are_one_run_that_has_only_them() -> None:
-    (one,) = near_each_other(FIVE.plus(number) for number in (3, 4, 28, 53, 3))
-    assert [hour.number - FIVE.number for hour in one] == [3, 4, 28, 53]
-    assert (one.start, one.end, len(one)) == (FIVE.plus(3), FIVE.plus(54), 4)
-    assert FIVE.plus(28) in one
-    assert FIVE.plus(27) not in one
-    assert [list(part) for part in one.chunks(3)] == [list(one)[:3], list(one)[3:]]
+    (hours,) = near_each_other(FIVE.plus(number) for number in (3, 4, 28, 53, 3))
+    assert [hour.number - FIVE.number for hour in hours] == [3, 4, 28, 53]
+    assert (hours.start, hours.end, len(hours)) == (FIVE.plus(3), FIVE.plus(54), 4)
+    assert FIVE.plus(28) in hours
+    assert FIVE.plus(27) not in hours
+    assert [list(part) for part in hours.chunks(3)] == [list(hours)[:3], list(hours)[3:]]
     assert near_each_other([FIVE, FIVE.plus(1), FIVE.plus(27)]) == [
         HourRange(FIVE, FIVE.plus(2)),
         HourRange.single(FIVE.plus(27)),
     ]
     everything = range(2 * MOST_HOURS_A_RUN)
-    assert [len(one) for one in near_each_other(FIVE.plus(2 * number) for number in everything)] == [744, 744]
+    assert [len(run) for run in near_each_other(FIVE.plus(2 * number) for number in everything)] == [744, 744]

@@ -13,10 +13,10 @@ def test_one_hour_is_a_range_of_length_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "hours",
     [(None, None, None), ("2026-03-01T05", None, None), (None, "2026-03-01T05", None),
      ("2026-03-01T05", "2026-03-01T06", "2026-03-01T05"), (None, "2026-03-01T06", "2026-03-01T05")],
 )  # fmt: skip
-def test_hours_are_given_one_way_or_the_other(given: tuple[str | None, str | None, str | None]) -> None:
+def test_hours_are_given_one_way_or_the_other(hours: tuple[str | None, str | None, str | None]) -> None:
     with pytest.raises(UsageError, match="expected either --hour, or both --from and --to"):
-        JobArguments.of("web", *given)
+        JobArguments.of("web", *hours)

@@ -60,7 +60,7 @@ def test_brokers_of_the_environment_are_those_of_sources_that_name_none(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("kafka", "said"),
+    ("kafka", "message"),
     [
         ('topic = "a b"', "sources.web.kafka.topic"),
         ('topic = "t"\noptions = { "group.id" = "x" }', "group.id: expected options of Kafka's client"),
@@ -68,8 +68,8 @@ def test_brokers_of_the_environment_are_those_of_sources_that_name_none(tmp_path
         ('topic = "t"\nstarting_offsets = "now"', "starting_offsets"),
     ],
 )
-def test_a_wrong_setting_of_a_topic_is_named(tmp_path: Path, kafka: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_a_wrong_setting_of_a_topic_is_named(tmp_path: Path, kafka: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         streamed(tmp_path, kafka)
 
 

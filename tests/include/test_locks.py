@@ -116,8 +116,8 @@ def test_a_paused_holder_keeps_its_lock(home: Home) -> None:
 
 
 def test_who_waits_says_for_whom_and_is_listed_and_whoever_came_first_is_first(home: Home, tmp_path: Path) -> None:
-    locks, said = locks_of(home), tmp_path / "said"
-    with said.open("wb") as errors, ExitStack() as stack:
+    locks, error_file = locks_of(home), tmp_path / "errors"
+    with error_file.open("wb") as errors, ExitStack() as stack:
         with locks.held("lake"):
             waiting = []
             for number in range(1, 4):
@@ -133,8 +133,8 @@ def test_who_waits_says_for_whom_and_is_listed_and_whoever_came_first_is_first(h
                 wait_until(lambda number=number: len(locks.waiters()) == number, f"job {number} waits", 30)
             waiters = [(waiter.name, waiter.pid, waiter.runs) for waiter in locks.waiters()]
             assert waiters == [("lake", job.pid, f"dag.{n}") for n, job in enumerate(waiting, 1)]
-            wait_until(lambda: said.read_text().count("waits for the lock lake") == 3, "all say it", 10)
-            assert f"held by {Holder.here('lake').runs} (process {os.getpid()} of " in said.read_text()
+            wait_until(lambda: error_file.read_text().count("waits for the lock lake") == 3, "all say it", 10)
+            assert f"held by {Holder.here('lake').runs} (process {os.getpid()} of " in error_file.read_text()
             waiting[0].send_signal(signal.SIGKILL)
             waiting[0].wait()
             wait_until(lambda: len(locks.waiters()) == 2, "the killed one waits no more", 30)
@@ -161,9 +161,9 @@ def test_jobs_that_race_for_a_lock_take_turns(home: Home, tmp_path: Path) -> Non
 
 
 def test_lakes_in_one_database_have_locks_of_their_own(postgres: PostgresServer, tmp_path: Path) -> None:
-    one, other = (Home(tmp_path, tmp_path / name, postgres.address("locks")) for name in ("one", "other"))
-    with locks_of(one).held("lake", 0), locks_of(other).held("lake", 0):
-        assert len(locks_of(one).holders()) == len(locks_of(other).holders()) == 1
+    first, other = (Home(tmp_path, tmp_path / name, postgres.address("locks")) for name in ("one", "other"))
+    with locks_of(first).held("lake", 0), locks_of(other).held("lake", 0):
+        assert len(locks_of(first).holders()) == len(locks_of(other).holders()) == 1
 
 
 @pytest.mark.slow
@@ -285,10 +285,10 @@ def test_a_job_that_waits_for_a_lock_can_be_told_to_end(home: Home) -> None:
 
 
 def test_a_lock_lost_while_another_is_waited_for_is_noticed(postgres: PostgresServer, settings: Settings) -> None:
-    given = replace(settings, locks_database=postgres.address("locks"))
-    lake = Lake(cast("SparkSession", None), given)
+    postgres_settings = replace(settings, locks_database=postgres.address("locks"))
+    lake = Lake(cast("SparkSession", None), postgres_settings)
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'lake|%'"
-    other = locks_of(given).held(f"write-{QUALITY_RESULTS.name}")
+    other = locks_of(postgres_settings).held(f"write-{QUALITY_RESULTS.name}")
     other.__enter__()
 
     def end_and_let_go() -> None:
@@ -307,11 +307,15 @@ def test_a_lock_lost_while_another_is_waited_for_is_noticed(postgres: PostgresSe
 def test_an_object_store_has_no_locks_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="an object store has no locks: set CLICKMILL_LOCKS"):
         locks_of(Home(tmp_path, place("s3://bucket/data")))
-    given = {"CLICKMILL_HOME": str(tmp_path), "CLICKMILL_DATA": "s3://bucket/data/", "CLICKMILL_LOCKS": "dbname=x"}
-    found = find_home(None, given)
-    assert (str(found.lake), found.locks_database) == ("s3://bucket/data/lake", "dbname=x")
-    assert found.streams == tmp_path / "streams"
-    assert "dbname=x" not in repr(found)
+    environment = {
+        "CLICKMILL_HOME": str(tmp_path),
+        "CLICKMILL_DATA": "s3://bucket/data/",
+        "CLICKMILL_LOCKS": "dbname=x",
+    }
+    remote_home = find_home(None, environment)
+    assert (str(remote_home.lake), remote_home.locks_database) == ("s3://bucket/data/lake", "dbname=x")
+    assert remote_home.streams == tmp_path / "streams"
+    assert "dbname=x" not in repr(remote_home)
 
 
 @pytest.mark.parametrize("program", ["/opt/clickmill/clickmill", "/opt/clickmill/clickmill/__main__.py"])

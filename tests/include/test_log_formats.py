@@ -74,8 +74,8 @@ def test_how_nginx_escapes(written: str, escape: str) -> None:
     ],
 )
 def test_how_times_are_written(text: str, kind: str, pattern: str) -> None:
-    found = log_format(text)
-    assert (found.time_format, found.pattern) == (kind, pattern)
+    parsed_format = log_format(text)
+    assert (parsed_format.time_format, parsed_format.pattern) == (kind, pattern)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_how_times_are_written(text: str, kind: str, pattern: str) -> None:
     ],
 )
 def test_which_of_several_variables_counts(text: str, roles: dict[str, str]) -> None:
-    found = {role: variable.name for role, variable in log_format(text).roles.items()}
-    assert roles.items() <= found.items()
+    names_by_role = {role: variable.name for role, variable in log_format(text).roles.items()}
+    assert roles.items() <= names_by_role.items()
     names = [part.role for part in log_format(text).parts if isinstance(part, Variable) and part.role]
-    assert len(names) == len(set(names)) == len(found)
-    assert len(found.keys() & {"url", "request", "path"}) == 1
+    assert len(names) == len(set(names)) == len(names_by_role)
+    assert len(names_by_role.keys() & {"url", "request", "path"}) == 1

@@ -47,12 +47,12 @@ def content(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
     connection = sqlite3.connect(settings.quality_index)
     try:
         sentences = dict(connection.execute("SELECT id, text FROM sentence"))
-        found = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in ("verdict", "event")}
-        found["result"] = [
+        tables = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in ("verdict", "event")}
+        tables["result"] = [
             (*row[:15], sentences[row[15]], sentences.get(row[16]), *row[17:])
             for row in connection.execute("SELECT * FROM result")
         ]
-        return {table: sorted(rows, key=repr) for table, rows in found.items()}
+        return {table: sorted(rows, key=repr) for table, rows in tables.items()}
     finally:
         connection.close()
 
@@ -163,8 +163,8 @@ def test_results_that_were_pruned_leave_the_events_and_the_other_way_round(setti
 def test_of_the_journal_only_what_became_of_click_hours_is_taken_in(settings: Settings) -> None:
     lake = Lake(cast(SparkSession, None), settings)
     with signed_act(lake, "decide_held", f"{HOUR}: publish", "Ada", "known fault") as signed:
-        hour, said = Hour.parse(HOUR), datetime.now(UTC)
-        signed.decide([event_row(signed.act, said, hour, "published_anyway", "known fault", actor=signed.act.actor)])
+        hour, moment = Hour.parse(HOUR), datetime.now(UTC)
+        signed.decide([event_row(signed.act, moment, hour, "published_anyway", "known fault", actor=signed.act.actor)])
         connection = sqlite3.connect(settings.quality_index)
         assert connection.execute("SELECT hour, outcome FROM event").fetchall() == [(HOUR, "published_anyway")]
         connection.close()

@@ -61,7 +61,7 @@ def test_a_setting_left_out_takes_what_the_shipped_file_says(settings: Settings)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "[thresholds]\ntop_share = {warning = 1}",
@@ -80,13 +80,13 @@ def test_a_setting_left_out_takes_what_the_shipped_file_says(settings: Settings)
         ("[[checks]]\nmetric = 'lines'\nseverity = 'fatal'", "Input should be 'critical' or 'warning' (got 'fatal')"),
     ],
 )
-def test_wrong_thresholds_and_checks_say_what_is_allowed(settings: Settings, text: str, said: str) -> None:
+def test_wrong_thresholds_and_checks_say_what_is_allowed(settings: Settings, text: str, message: str) -> None:
     bounds = "" if "lowest" in text else "\nhighest = 1"
     check = f"\nname = 'x'\nreason = 'why'{bounds}" if "[[checks]]" in text else ""
     settings.pipeline_file.write_text(text + check)
     with pytest.raises(UsageError) as raised:
         _ = settings.pipeline
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_checks_need_names_of_their_own(settings: Settings) -> None:

@@ -49,7 +49,7 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('[sources.a]\nformat = "json"', "a json source needs it"),
         ('[sources.a]\nformat = "combined"', "expected base_url ="),
@@ -104,10 +104,10 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
         ("", "sources: Field required"),
     ],
 )
-def test_wrong_file_is_refused(settings: Settings, text: str, said: str) -> None:
+def test_wrong_file_is_refused(settings: Settings, text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         load_sources(_write(settings, text))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert str(settings.sources_file) in str(raised.value)
 
 
@@ -118,18 +118,18 @@ def test_settings_that_do_not_fit_each_other_are_told_together(settings: Setting
     )
     with pytest.raises(UsageError) as raised:
         load_sources(_write(settings, text))
-    for said in (
+    for message in (
         "time_zone belongs to an access source",
         'addresses: expected their field, such as client_address = "ip"',
         'expected base_url = "https://shop.example.com", or the host',
         "count = page_views: method",
         "sources.b.base_ur: Extra inputs are not permitted: there is no such setting, expected base_url (got",
     ):
-        assert said in str(raised.value)
+        assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("setting", "said", "unsaid"),
+    ("setting", "message", "unsaid"),
     [
         ('base_url = "https://ada:s3cret@a"', "expected scheme and host only, such as https://shop", "s3cret"),
         ('base_url = "https://a/b"', "expected scheme and host only, such as https://shop", "pattern"),
@@ -140,11 +140,11 @@ def test_settings_that_do_not_fit_each_other_are_told_together(settings: Setting
     ],
 )
 def test_an_error_says_what_is_expected_and_no_more_than_that(
-    settings: Settings, setting: str, said: str, unsaid: str
+    settings: Settings, setting: str, message: str, unsaid: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
         load_sources(_write(settings, f'[sources.a]\nformat = "common"\n{setting}'))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert unsaid not in str(raised.value)
 
 
@@ -211,7 +211,7 @@ def test_a_source_has_bounds_and_checks_of_its_own(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("thresholds.skew = {warning = 3}", "sources.a.thresholds: unknown threshold 'skew'"),
         (
@@ -228,17 +228,17 @@ def test_a_source_has_bounds_and_checks_of_its_own(settings: Settings) -> None:
         ),
     ],
 )
-def test_unknown_thresholds_and_checks_of_a_source_are_named(settings: Settings, text: str, said: str) -> None:
+def test_unknown_thresholds_and_checks_of_a_source_are_named(settings: Settings, text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         load_sources(_write(settings, f"[sources.a]\nformat = 'common'\nbase_url = 'http://a'\n{text}\n"))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 ACCESS = 'format = "combined"\nbase_url = "http://a"\n'
 
 
 @pytest.mark.parametrize(
-    ("tables", "said"),
+    ("tables", "message"),
     [
         ('[sources.a.files]\n[sources.a.kafka]\ntopic = "t"', "[kafka] is a topic; [files] and [sockets] belong to"),
         ('[sources.a.sockets]\n[sources.a.kafka]\ntopic = "t"', "[kafka] is a topic; [files] and [sockets] belong to"),
@@ -252,10 +252,10 @@ ACCESS = 'format = "combined"\nbase_url = "http://a"\n'
         ),
     ],
 )
-def test_a_wrong_setting_of_files_or_sockets_is_named(settings: Settings, tables: str, said: str) -> None:
+def test_a_wrong_setting_of_files_or_sockets_is_named(settings: Settings, tables: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         load_sources(_write(settings, f"[sources.a]\n{ACCESS}{tables}"))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_streamed_sources_are_chosen_by_names_or_all(settings: Settings) -> None:

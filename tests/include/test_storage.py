@@ -54,8 +54,8 @@ def put(file: Path, content: bytes = b"") -> Path:
 def test_a_name_stays_as_it_is(folder: Path, name: str) -> None:
     file = put(folder / name / name, b"content")
     assert (file.read_bytes(), file.name) == (b"content", name)
-    (found,) = entries(folder / name)
-    assert (found.path, found.is_file, found.size) == (file, True, 7)
+    (file_entry,) = entries(folder / name)
+    assert (file_entry.path, file_entry.is_file, file_entry.size) == (file, True, 7)
     assert [entry.path for entry in entries(folder)] == [folder / name]
     assert place(str(file)).read_bytes() == b"content"
 
@@ -64,10 +64,10 @@ def test_what_is_in_a_folder(folder: Path) -> None:
     assert entries(folder) == []
     for name in ("b.json", "a.json", "_SUCCESS", "inner/c.json"):
         put(folder / "hour" / name, b"xy")
-    found = {entry.path.name: entry for entry in entries(folder / "hour")}
-    assert list(found) == ["_SUCCESS", "a.json", "b.json", "inner"]
-    assert [name for name, entry in found.items() if not entry.is_file] == ["inner"]
-    assert found["a.json"].changed_ns == (folder / "hour" / "a.json").stat().st_mtime_ns
+    entries_by_name = {entry.path.name: entry for entry in entries(folder / "hour")}
+    assert list(entries_by_name) == ["_SUCCESS", "a.json", "b.json", "inner"]
+    assert [name for name, entry in entries_by_name.items() if not entry.is_file] == ["inner"]
+    assert entries_by_name["a.json"].changed_ns == (folder / "hour" / "a.json").stat().st_mtime_ns
     assert entries(folder / "hour" / "a.json") == []
 
 

@@ -61,8 +61,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_rows_are_those_for_which_all_filters_hold(lake: Path, where: list[tuple[str, str, Any]]) -> None:
     expected = [hour for hour in HOURS if all(OPERATORS[sign](hour[name], value) for name, sign, value in where)]
-    found = StoredLake(lake).read_rows(INGEST_ACCOUNTING, COLUMNS, where)
-    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    rows = StoredLake(lake).read_rows(INGEST_ACCOUNTING, COLUMNS, where)
+    assert sorted(rows, key=repr) == sorted(expected, key=repr)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_rows_are_those_for_which_all_filters_hold(lake: Path, where: list[tuple
     ids=repr,
 )
 def test_any_of_several_conditions_may_let_a_row_through(lake: Path, conditions: list[Any]) -> None:
-    found = StoredLake(lake).open_table(INGEST_ACCOUNTING, COLUMNS, conditions).read_all().to_pylist()
+    rows = StoredLake(lake).open_table(INGEST_ACCOUNTING, COLUMNS, conditions).read_all().to_pylist()
     expected = [
         hour
         for hour in HOURS
         if any(all(OPERATORS[how](hour[name], value) for name, how, value in all_of) for all_of in conditions)
     ]
-    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert sorted(rows, key=repr) == sorted(expected, key=repr)

@@ -8,14 +8,14 @@ from include.texts import as_literal, as_printable, as_size, crop_middle
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "text"),
     [
         (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_949, "999.9 kB"), (1_500_000, "1.5 MB"),
         (1_500_000_000, "1.5 GB"), (2_345_000_000_000_000, "2,345.0 TB"),
     ],
 )  # fmt: skip
-def test_bytes_have_a_unit(number: int, said: str) -> None:
-    assert as_size(number) == said
+def test_bytes_have_a_unit(number: int, text: str) -> None:
+    assert as_size(number) == text
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_hours_that_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "wrong", "said"),
+    ("settings", "wrong", "message"),
     [
         (VolumeSettings, {"days": 6}, "min_points 7 is above days 6"),
         (VolumeSettings, {"critical_deviations": 3}, "critical_deviations is below warning_deviations"),
@@ -89,8 +89,10 @@ def test_hours_that_are_looked_at() -> None:
         (SchemaDriftSettings, {"hours": 2, "days": 3}, r"min_hours 6 is above hours \+ days"),
     ],
 )
-def test_settings_that_do_not_fit_are_named(settings: type[VolumeSettings], wrong: dict[str, float], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_settings_that_do_not_fit_are_named(
+    settings: type[VolumeSettings], wrong: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
         settings(**wrong)  # type: ignore[arg-type]
 
 

@@ -56,10 +56,10 @@ def _race(asked: list[tuple[VisitorKeys, date]]) -> list[list[bytes]]:
 
 
 def test_processes_that_race_for_the_key_of_a_day_find_the_same_one(keys: VisitorKeys) -> None:
-    found = _race([(keys, DAY + timedelta(days=number)) for number in range(300)])
-    assert all(one == found[0] for one in found)
-    assert len(set(found[0])) == 300
-    assert {len(key) for key in found[0]} == {64}, "as long as BLAKE2b takes them"
+    answers = _race([(keys, DAY + timedelta(days=number)) for number in range(300)])
+    assert all(answer == answers[0] for answer in answers)
+    assert len(set(answers[0])) == 300
+    assert {len(key) for key in answers[0]} == {64}, "as long as BLAKE2b takes them"
     assert {file.stat().st_mode & 0o777 for file in keys.folder.iterdir()} == {0o600}
     assert keys.folder.stat().st_mode & 0o777 == keys.folder.parent.stat().st_mode & 0o777 == 0o700
     assert len(list(keys.folder.iterdir())) == 300, "nothing is left beside them"
@@ -68,11 +68,11 @@ def test_processes_that_race_for_the_key_of_a_day_find_the_same_one(keys: Visito
 def test_processes_that_race_for_keys_in_an_object_store_find_the_same_ones(s3: S3Server) -> None:
     folder = place(s3.make_bucket(f"keys-{uuid4()}")) / "secrets"
     keys = VisitorKeys(folder / "visitor_keys")
-    found = _race([(keys, DAY + timedelta(days=number)) for number in range(30)])
-    assert all(one == found[0] for one in found)
-    assert len(set(found[0])) == 30
+    answers = _race([(keys, DAY + timedelta(days=number)) for number in range(30)])
+    assert all(answer == answers[0] for answer in answers)
+    assert len(set(answers[0])) == 30
     keys.remove([f"{DAY}"], NOW)
-    assert keys.known([DAY, NEXT]) == {NEXT: found[0][1]}
+    assert keys.known([DAY, NEXT]) == {NEXT: answers[0][1]}
 
 
 def test_a_key_is_never_shown(keys: VisitorKeys) -> None:
@@ -90,11 +90,11 @@ def test_keys_are_destroyed_so_many_days_after_they_were_made(settings: Settings
     for file, age in ((left, 2), (unfinished, 0)):
         file.write_bytes(old)
         os.utime(file, (NOW.timestamp() - age * 86400,) * 2)
-    said = [f"keys for visitors of {DAY}"]
-    assert destroy_old_keys(settings, NOW, dry_run=True) == said
+    removals = [f"keys for visitors of {DAY}"]
+    assert destroy_old_keys(settings, NOW, dry_run=True) == removals
     assert keys.known([DAY]) == {DAY: old}
     assert left.exists()
-    assert destroy_old_keys(settings, NOW) == said
+    assert destroy_old_keys(settings, NOW) == removals
     assert destroy_old_keys(settings, NOW) == []
     assert keys.known([DAY, NEXT, date(2024, 1, 1)]) == {NEXT: young, date(2024, 1, 1): long_ago}
     assert unfinished.exists()

@@ -58,11 +58,11 @@ def meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Between a look at the table and the commit that follows, another commits this micro-batch."""
     look = TableVersion.newest
 
-    def look_and_commit(*given: Any) -> TableVersion:
-        version = look(*given)
+    def look_and_commit(*arguments: Any) -> TableVersion:
+        version = look(*arguments)
         monkeypatch.undo()
         added = new_files(lake, number)
-        look(*given).commit(added, [], StreamTransaction("stream", number).as_committed())
+        look(*arguments).commit(added, [], StreamTransaction("stream", number).as_committed())
         return version
 
     monkeypatch.setattr(TableVersion, "newest", look_and_commit)
@@ -82,9 +82,9 @@ def test_a_micro_batch_that_another_commits_meanwhile_is_there_once(
 def test_each_appended_version_has_a_checksum_of_its_files_and_few_are_kept(lake: Lake) -> None:
     for number in range(25):
         append(lake, number)
-    found = checksums(lake)
-    assert sorted(found) == list(range(16, 26))
-    for number, checksum in found.items():
+    kept_checksums = checksums(lake)
+    assert sorted(kept_checksums) == list(range(16, 26))
+    for number, checksum in kept_checksums.items():
         files = DeltaTable(lake.uri(QUARANTINED_CLICKS), version=number).file_uris()
         assert checksum["numFiles"] == len(files) == number
         assert checksum["tableSizeBytes"] == sum(Path(file).stat().st_size for file in files)
@@ -121,9 +121,9 @@ def test_after_a_commit_of_another_there_is_no_checksum(lake: Lake, monkeypatch:
     append(lake, 0)
     look = TableVersion.newest
 
-    def look_and_commit(*given: Any) -> TableVersion:
-        version = look(*given)
-        look(*given).commit(new_files(lake, 7), [])
+    def look_and_commit(*arguments: Any) -> TableVersion:
+        version = look(*arguments)
+        look(*arguments).commit(new_files(lake, 7), [])
         return version
 
     with monkeypatch.context() as patch:
@@ -132,7 +132,7 @@ def test_after_a_commit_of_another_there_is_no_checksum(lake: Lake, monkeypatch:
     assert lines(lake) == [0, 1, 7]
     assert sorted(checksums(lake)) == [1]
     append(lake, 2)
-    assert {number: found["numFiles"] for number, found in checksums(lake).items()} == {1: 1, 4: 4}
+    assert {number: checksum["numFiles"] for number, checksum in checksums(lake).items()} == {1: 1, 4: 4}
 
 
 def test_a_checksum_that_cannot_be_written_is_no_failure(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,8 +118,8 @@ def executors(server: SparkServer) -> dict[str, dict[str, Any]]:
     """Those that have been there, by their id."""
     address = f"http://127.0.0.1:{server.ports.spark_ui}/api/v1/applications"
     (application,) = httpx.get(address).json()
-    found = httpx.get(f"{address}/{application['id']}/allexecutors").json()
-    return {one["id"]: one for one in found if one["id"] != "driver"}
+    entries = httpx.get(f"{address}/{application['id']}/allexecutors").json()
+    return {entry["id"]: entry for entry in entries if entry["id"] != "driver"}
 
 
 def lose_lock(home: Home) -> None:
@@ -175,13 +175,13 @@ def test_all_jobs_give_what_the_sample_says_and_both_workers_work(
     lake: TemporaryLake, server: SparkServer, truth: Truth
 ) -> None:
     for table in PUBLISHED:
-        found = published_clicks(lake, table)
+        clicks = published_clicks(lake, table)
         # Late clicks of the hours after them are not in yet.
-        assert found.total() > 0
-        assert found <= true_clicks(truth, table)
+        assert clicks.total() > 0
+        assert clicks <= true_clicks(truth, table)
     lines = {hour: row["lines"] for hour, row in lake.accounting().items()}
     assert lines == {str(hour): truth.log_hours[str(hour)].lines for hour in BEFORE}
-    worked = [one["completedTasks"] for one in executors(server).values()]
+    worked = [executor["completedTasks"] for executor in executors(server).values()]
     assert len(worked) == 2
     assert min(worked) > 0
 
@@ -216,11 +216,11 @@ def in_the_middle(server: SparkServer, job: Callable[[], object], then: Callable
             errors.append(error)
 
     def has_begun_or_ended(done: dict[str, int], running: Thread) -> bool:
-        begun = any(one["completedTasks"] > done.get(name, 0) for name, one in executors(server).items())
+        begun = any(executor["completedTasks"] > done.get(name, 0) for name, executor in executors(server).items())
         return begun or not running.is_alive()
 
     for _ in range(5):  # it may have ended before anybody has looked
-        done = {name: one["completedTasks"] for name, one in executors(server).items()}
+        done = {name: executor["completedTasks"] for name, executor in executors(server).items()}
         running = Thread(target=run)
         running.start()
         wait_until(partial(has_begun_or_ended, done, running), "the job runs on the workers", 60)
@@ -237,7 +237,9 @@ def require_one_lost_and_one_came(before: Mapping[str, Any], now: Mapping[str, A
     """Of these executors; the one that came has worked."""
     lost, came = {name for name in now if not now[name]["isActive"]} - before.keys(), now.keys() - before.keys()
     assert lost == set(), "one that had been there is lost, none of the new ones"
-    assert sum(not one["isActive"] for one in now.values()) == 1 + sum(not one["isActive"] for one in before.values())
+    assert sum(not executor["isActive"] for executor in now.values()) == 1 + sum(
+        not executor["isActive"] for executor in before.values()
+    )
     assert [now[name]["completedTasks"] > 0 for name in came] == [True], "the worker that came works too"
 
 

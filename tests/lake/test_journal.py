@@ -84,15 +84,15 @@ def test_events_of_click_hours_are_found_by_hour_and_year_in_the_order_of_their_
         append_events(lake, [event_row(Act(f"run-{number}", "publish_clicks"), at, hour, HELD, f"{number}")])
     append_events(lake, [])
 
-    def found(where: Any) -> dict[Hour, list[str]]:
+    def reasons_by_hour(where: Any) -> dict[Hour, list[str]]:
         histories = histories_of(lake.read_rows(JOURNAL, JOURNAL.column_names, where))
         return {hour: [event.because for event in history] for hour, history in histories.items()}
 
     everything = {hour: [f"{number + 4}", f"{number}"] for number, hour in enumerate(hours)}
-    assert found([("kind", "=", "click_hour")]) == everything
-    assert found(click_hours_filter(hours[1:3])) == {hour: everything[hour] for hour in hours[1:3]}
-    assert found(click_hours_filter([])) == {}
-    assert found(click_hours_since(hours[1])) == {hour: everything[hour] for hour in hours[1:]}
+    assert reasons_by_hour([("kind", "=", "click_hour")]) == everything
+    assert reasons_by_hour(click_hours_filter(hours[1:3])) == {hour: everything[hour] for hour in hours[1:3]}
+    assert reasons_by_hour(click_hours_filter([])) == {}
+    assert reasons_by_hour(click_hours_since(hours[1])) == {hour: everything[hour] for hour in hours[1:]}
     assert {file.partition["year"] for file in lake.data_files(JOURNAL)} == {2024, 2025, 2026}
 
 

@@ -73,8 +73,8 @@ def test_what_a_version_of_the_last_week_has_stays(lake: Lake) -> None:
 
 
 def test_what_was_replaced_before_that_goes(lake: Lake) -> None:
-    said = run(lake.settings, dry_run=False, kept=timedelta(0))
-    assert said[-1].startswith("replaced or left behind earlier, removed: 3 files, ")
+    report = run(lake.settings, dry_run=False, kept=timedelta(0))
+    assert report[-1].startswith("replaced or left behind earlier, removed: 3 files, ")
     assert stored(lake) == [7, 8]
     folder = lake.path(TABLE)
     (left,) = (file for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts)
@@ -109,12 +109,12 @@ def published(count: int) -> dict[str, object]:
 @pytest.mark.parametrize("lock", ["lake", f"write-{TABLE.name}"])
 def test_it_waits_for_a_job_that_is_running(lake: Lake, lock: str) -> None:
     left_by_killed(lake, "old.parquet", LONG_AGO)
-    said: list[str] = []
-    maintaining = threading.Thread(target=lambda: said.extend(run(lake.settings, dry_run=False)))
+    report: list[str] = []
+    maintaining = threading.Thread(target=lambda: report.extend(run(lake.settings, dry_run=False)))
     with locks_of(lake.settings).held(lock):
         maintaining.start()
         maintaining.join(1)
         assert maintaining.is_alive()
-        assert not said
+        assert not report
     maintaining.join(60)
-    assert said[-1] == "replaced or left behind earlier, removed: 1 files, 0.0 MB"
+    assert report[-1] == "replaced or left behind earlier, removed: 1 files, 0.0 MB"

@@ -63,13 +63,15 @@ def stored_counts(lake: Lake, table: Table, key: CountKey) -> Counts:
 
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(sorted(KEYS)), batches)
-def test_a_row_replaces_that_of_its_key_and_no_other(key: CountKey, given: list[dict[tuple[int, int], int]]) -> None:
+def test_a_row_replaces_that_of_its_key_and_no_other(
+    key: CountKey, micro_batches: list[dict[tuple[int, int], int]]
+) -> None:
     table = live_count_table(key)
     expected: dict[tuple[datetime, Any], int] = {}
     with TemporaryDirectory() as name:
         lake = Lake(cast("SparkSession", None), make_settings(Path(name)))
         lake.folder_for_files(table)
-        for batch in given:
+        for batch in micro_batches:
             counts = {(HOUR + timedelta(minutes=at), KEYS[key][number]): n for (at, number), n in batch.items()}
             expected |= counts
             hours = {Hour.containing(at) for at, _ in counts}

@@ -61,8 +61,8 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def as_texts(rows: list[dict[str, Any]]) -> list[list[str]]:
-    texts = [one | {"seen_at": one["seen_at"].isoformat()} for one in rows]
-    return sorted([repr(one[name]) for name in SCHEMA.names] for one in texts)
+    texts = [thing | {"seen_at": thing["seen_at"].isoformat()} for thing in rows]
+    return sorted([repr(thing[name]) for name in SCHEMA.names] for thing in texts)
 
 
 def make(folder: Path) -> TableVersion:
@@ -108,19 +108,21 @@ def test_what_is_read_is_what_was_written_however_it_comes(
         files = list(files_of(batches, TABLE, folder))
         version.commit(files, [])
         assert as_texts(stored(folder)) == as_texts(rows)
-        partitions = {(one["day"], one["hour"]) for one in rows}
+        partitions = {(thing["day"], thing["hour"]) for thing in rows}
         assert len(files) == len(partitions)
         for known in newest(folder).files.to_pylist():
             of_file = [
-                one for one in rows if (one["day"], one["hour"]) == (known["partition.day"], known["partition.hour"])
+                thing
+                for thing in rows
+                if (thing["day"], thing["hour"]) == (known["partition.day"], known["partition.hour"])
             ]
             assert known["num_records"] == len(of_file)
-            names = [one["name"] for one in of_file if one["name"] is not None]
+            names = [thing["name"] for thing in of_file if thing["name"] is not None]
             assert (known.get("min.name"), known.get("max.name")) == (
                 min(names, default=None),
                 max(names, default=None),
             )
-            moments = [one["seen_at"] for one in of_file]
+            moments = [thing["seen_at"] for thing in of_file]
             assert (known["min.seen_at"], known["max.seen_at"]) == (min(moments), max(moments))
             assert known["null_count.name"] == len(of_file) - len(names)
 
@@ -135,7 +137,7 @@ def test_a_text_of_a_partition_is_one_folder_and_its_files_are_removed_again(tmp
     version = TableVersion.newest(folder, table)
     (file,) = version.chosen()
     assert (file.path.parent.parent, file.is_whole, file.partition) == (folder, True, {"name": name})
-    assert [one["name"] for one in stored(folder)] == [name]
+    assert [thing["name"] for thing in stored(folder)] == [name]
     version.commit([], [file])
     assert stored(folder) == []
 
@@ -149,7 +151,12 @@ def test_one_commit_adds_files_and_removes_those_that_are_chosen(tmp_path: Path)
     new = list(files_of([batch], TABLE, folder))
     assert version.not_chosen([file.partition for file in new], of_hour(1)) == []
     version.commit(new, version.chosen(of_hour(1)))
-    assert sorted((one["hour"], one["name"]) for one in stored(folder)) == [(0, "a"), (1, "b"), (1, "c"), (2, "a")]
+    assert sorted((thing["hour"], thing["name"]) for thing in stored(folder)) == [
+        (0, "a"),
+        (1, "b"),
+        (1, "c"),
+        (2, "a"),
+    ]
     assert newest(folder).stored.version() == version.stored.version() + 1
 
 
@@ -171,7 +178,7 @@ def test_what_another_has_replaced_is_not_replaced_again(tmp_path: Path) -> None
     quick.commit([], quick.chosen(of_hour(0)))
     with pytest.raises(CommitFailedError):
         slow.commit([], chosen)
-    assert [one["hour"] for one in stored(folder)] == [1]
+    assert [thing["hour"] for thing in stored(folder)] == [1]
 
 
 def test_what_another_has_only_added_to_is_replaced(tmp_path: Path) -> None:
@@ -181,7 +188,7 @@ def test_what_another_has_only_added_to_is_replaced(tmp_path: Path) -> None:
     slow = newest(folder)
     add(folder, row(2))
     slow.commit([], slow.chosen(of_hour(0)))
-    assert sorted(one["hour"] for one in stored(folder)) == [1, 2]
+    assert sorted(thing["hour"] for thing in stored(folder)) == [1, 2]
 
 
 @pytest.mark.parametrize("column", ["seen_at", "hour"])
@@ -201,7 +208,7 @@ def test_of_two_that_write_an_empty_partition_at_once_one_is_refused(tmp_path: P
     versions[0].commit(new[0], [], NOT_TRIED_AGAIN)
     with pytest.raises(CommitFailedError):
         versions[1].commit(new[1], [], NOT_TRIED_AGAIN)
-    assert [one["name"] for one in stored(folder)] == ["one"]
+    assert [thing["name"] for thing in stored(folder)] == ["one"]
 
 
 def test_a_row_that_waits_keeps_no_other_rows_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

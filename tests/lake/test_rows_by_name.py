@@ -53,5 +53,5 @@ def test_a_required_column_left_out_is_refused(stored: Lake) -> None:
 def test_another_column_left_out_is_null_and_the_order_is_irrelevant(stored: Lake) -> None:
     row = {name: ROW[name] for name in reversed(ROW) if name != "actor"}
     stored.append_rows(JOURNAL, [row])
-    (found,) = stored.read_rows(JOURNAL, JOURNAL.column_names, [])
-    assert found == dict.fromkeys(JOURNAL.column_names) | row | {"details": []}
+    (stored_row,) = stored.read_rows(JOURNAL, JOURNAL.column_names, [])
+    assert stored_row == dict.fromkeys(JOURNAL.column_names) | row | {"details": []}

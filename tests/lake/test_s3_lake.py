@@ -131,12 +131,12 @@ def test_reports_and_exports_are_those_of_a_disk(both: tuple[TemporaryLake, Temp
 
 def test_pages_on_quality_read_it(both: tuple[TemporaryLake, TemporaryLake]) -> None:
     in_s3, _ = both
-    found = [read_quarantine(lake.settings, FIRST) for lake in both]
-    assert found[0] == found[1] != []
+    quarantines = [read_quarantine(lake.settings, FIRST) for lake in both]
+    assert quarantines[0] == quarantines[1] != []
     outcomes = []
     for lake in both:
         with open_index(lake.settings) as index:
-            outcomes.append({(one.suite, one.check_id, one.outcome) for one in index.results(str(FIRST))})
+            outcomes.append({(result.suite, result.check_id, result.outcome) for result in index.results(str(FIRST))})
         source = load_sources(lake.settings)["web"]
         assert unpublished_hours(lake.settings, source, timedelta(days=2), THIRD.end) == []
     assert outcomes[0] == outcomes[1] != set()
@@ -162,8 +162,8 @@ def test_an_hour_landed_again_is_counted_again_and_one_that_is_gone_is_refused(
         with pytest.raises(QualityError):
             lake.run("validate", str(SECOND))
         lake.run("publish", str(SECOND))
-    found, expected = (lake.tables() for lake in both)
-    assert_same_tables(found, expected)
+    tables, expected = (lake.tables() for lake in both)
+    assert_same_tables(tables, expected)
     for table in PUBLISHED:
         assert {(row["click_date"], row["click_hour"]) for row in both[0].rows(table)}
 
@@ -210,10 +210,10 @@ def clicks_of(hour: Hour, *visitors: str, day: bytes = b"day=") -> dict[str, byt
     files = {"a.json.gz": b"", "b.json": b""}
     for visitor in visitors:
         minute = (VISITOR, OTHER).index(visitor)
-        url, said = f"http://shop.test/of/{visitor}", {"visitor_id": visitor}
-        old = click(f"o-{visitor}-{hour}", f"{hour}:{minute:02}:00Z", url, link=url, **said)
-        new = click(f"n-{visitor}-{hour}", f"{hour}:{minute:02}:30Z", url, **said)
-        repaired = day + click(f"r-{visitor}-{hour}", f"{hour}:{minute:02}:45Z", url, **said)
+        url, fields = f"http://shop.test/of/{visitor}", {"visitor_id": visitor}
+        old = click(f"o-{visitor}-{hour}", f"{hour}:{minute:02}:00Z", url, link=url, **fields)
+        new = click(f"n-{visitor}-{hour}", f"{hour}:{minute:02}:30Z", url, **fields)
+        repaired = day + click(f"r-{visitor}-{hour}", f"{hour}:{minute:02}:45Z", url, **fields)
         no_click = f"no JSON of {visitor}\n".encode()
         # The number that a repaired line has in the end is none that one had before.
         files["a.json.gz"] += no_click + old + repaired if visitor == VISITOR else repaired + no_click + old
@@ -260,14 +260,14 @@ def test_replayed_erased_and_grown_old_it_is_as_on_a_disk(s3: S3Server, in_s3: T
     assert sorted(recovered) == sorted(
         f"{app}-{visitor}-{hour}" for app in "nr" for visitor in (VISITOR, OTHER) for hour in (FIRST, SECOND)
     )
-    found = {str(Path(file).relative_to(bucket)).split("/")[0] for file in files_with(bucket, VISITOR)}
-    assert found == {"landing", "lake", "reports"}
+    folders = {str(Path(file).relative_to(bucket)).split("/")[0] for file in files_with(bucket, VISITOR)}
+    assert folders == {"landing", "lake", "reports"}
 
     with pytest.raises(Killed), killed_after(5):
         erase(lake, Requests.of([VISITOR]))
-    said = erase(lake, Requests.of([VISITOR]))
-    assert said[0].endswith("is complete:")
-    assert any("uploads that were broken off" in line for line in said)
+    report = erase(lake, Requests.of([VISITOR]))
+    assert report[0].endswith("is complete:")
+    assert any("uploads that were broken off" in line for line in report)
     assert files_with(s3.folder, VISITOR) == []
     assert files_with(lake.settings.home, VISITOR) == []
 
@@ -278,11 +278,13 @@ def test_replayed_erased_and_grown_old_it_is_as_on_a_disk(s3: S3Server, in_s3: T
     assert_same_tables(but_of_replays(lake), but_of_replays(fresh))
 
     counts = [lake.rows(table) for table in PUBLISHED]
-    for one in (lake, fresh):
-        say(one.settings.pipeline_file, "[retention]\nclicks_days = 9\nquarantined_days = 5\n")
-        one.settings.__dict__.pop("pipeline", None)
-        retention_job.maintain(one.settings, dry_run=False, now=FIRST.start + timedelta(days=20), kept=timedelta(0))
-        assert [row["clicks_removed_at"] is not None for row in one.rows(INGEST_ACCOUNTING)] == [True, True]
+    for aged_lake in (lake, fresh):
+        say(aged_lake.settings.pipeline_file, "[retention]\nclicks_days = 9\nquarantined_days = 5\n")
+        aged_lake.settings.__dict__.pop("pipeline", None)
+        retention_job.maintain(
+            aged_lake.settings, dry_run=False, now=FIRST.start + timedelta(days=20), kept=timedelta(0)
+        )
+        assert [row["clicks_removed_at"] is not None for row in aged_lake.rows(INGEST_ACCOUNTING)] == [True, True]
     assert list((bucket / "lake" / CLICKS.name).glob("source=*/**/*.parquet")) == []
     assert [lake.rows(table) for table in PUBLISHED] == counts
     say(lake.settings.pipeline_file, "landing_days = 9\n")

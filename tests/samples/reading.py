@@ -97,7 +97,7 @@ def url_key(url: str) -> str:
         host = name
     kept = [pair for pair in parts.query.split("&") if not TRACKING.fullmatch(pair.split("=", 1)[0])]
     page = f"{parts.scheme}://{host}{parts.path or '/'}" + ("?" + "&".join(kept) if any(kept) else "")
-    return re.sub(r"[^!-~]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), page)
+    return re.sub(r"[^!-~]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), page)
 
 
 def country_key(record: dict[str, Any]) -> str:

@@ -109,9 +109,9 @@ BAD_ARGUMENTS = [
 ]
 
 
-def cli_arguments(landing: Path, **given: str) -> list[str]:
+def cli_arguments(landing: Path, **options: str) -> list[str]:
     values = {"--landing": str(landing), "--source": "web", "--from": "2026-03-01T00", "--hours": "2",
-              "--clicks-per-hour": "40", "--seed": "7"} | given  # fmt: skip
+              "--clicks-per-hour": "40", "--seed": "7"} | options  # fmt: skip
     return [text for pair in values.items() for text in pair]
 
 
@@ -121,11 +121,11 @@ def test_bad_arguments_are_one_line_and_exit_code_2(
 ) -> None:
     with pytest.raises(SystemExit) as exited:
         exit_with(lambda: main(cli_arguments(tmp_path / "landing", **wrong)))
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert exited.value.code == 2
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert message in said.err
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert message in output.err
     assert list(tmp_path.iterdir()) == []
 
 

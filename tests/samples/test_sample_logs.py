@@ -56,12 +56,12 @@ def brief(tmp_path_factory: pytest.TempPathFactory) -> Reading:
 def test_truth_is_what_a_plain_reading_of_the_files_finds(spec: SampleSpec, tmp_path: Path) -> None:
     make_sample(spec, tmp_path / "landing").write(tmp_path / "truth.json")
     truth = json.loads((tmp_path / "truth.json").read_bytes())
-    found = read_sample(tmp_path / "landing")
+    reading = read_sample(tmp_path / "landing")
     assert truth.keys() == {"source", "seed", "log_hours", "clicks_by_url", "clicks_by_country"}
     assert (truth["source"], truth["seed"]) == (spec.source, spec.seed)
-    assert truth["log_hours"] == found.log_hours
-    assert truth["clicks_by_country"] == found.clicks_by_country
-    assert truth["clicks_by_url"] == found.clicks_by_url
+    assert truth["log_hours"] == reading.log_hours
+    assert truth["clicks_by_country"] == reading.clicks_by_country
+    assert truth["clicks_by_url"] == reading.clicks_by_url
     assert list(truth["log_hours"]) == [str(hour) for hour in spec.log_hours]
 
 
@@ -77,9 +77,9 @@ def test_every_line_is_accepted_duplicate_or_quarantined(spec: SampleSpec, tmp_p
 
 def test_small_samples_have_every_reason(brief: Reading, tmp_path: Path) -> None:
     make_sample(SMALL, tmp_path)
-    for found in (brief, read_sample(tmp_path)):
-        assert set(found.raw) == REASONS
-        assert 1 <= len(found.raw["line_too_long"]) <= 2
+    for reading in (brief, read_sample(tmp_path)):
+        assert set(reading.raw) == REASONS
+        assert 1 <= len(reading.raw["line_too_long"]) <= 2
     assert {reason for reason, _ in DAMAGES} | {"line_too_long"} == REASONS
     assert set(QUARANTINE_REASONS) >= REASONS
 
@@ -149,15 +149,15 @@ def test_the_first_arrival_stays_first_however_soon_its_copy_and_however_many_sl
     ):
         monkeypatch.setattr(sample_logs, name, value)
     truth = make_sample(SMALL, tmp_path)
-    found = read_sample(tmp_path)
+    reading = read_sample(tmp_path)
     assert sum(hour.duplicates for hour in truth.log_hours.values()) > 500
     # Where a copy was read first, its country and its line's order would count instead.
-    assert {hour: vars(log_hour) for hour, log_hour in truth.log_hours.items()} == found.log_hours
+    assert {hour: vars(log_hour) for hour, log_hour in truth.log_hours.items()} == reading.log_hours
     in_memory = {
         hour: {country: counts._asdict() for country, counts in of_hour.items()}
         for hour, of_hour in truth.clicks_by_country.items()
     }
-    assert in_memory == found.clicks_by_country
+    assert in_memory == reading.clicks_by_country
 
 
 def test_crawlers_are_known_crawlers_and_browsers_are_not() -> None:

@@ -34,17 +34,17 @@ class StreamProcess:
     """``clickmill stream``, started."""
 
     process: subprocess.Popen[str]
-    output: Path
+    log_file: Path
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """What it has printed, errors too."""
-        return self.output.read_text(encoding="utf-8")
+        return self.log_file.read_text(encoding="utf-8")
 
     @property
     def last_line(self) -> str:
         """The last line that it has printed."""
-        return (self.said.splitlines() or [""])[-1]
+        return (self.output.splitlines() or [""])[-1]
 
     def kill(self) -> None:
         """End it by SIGKILL; nothing happens if it has ended."""
@@ -64,7 +64,9 @@ class StreamProcess:
             # Python says what it is doing, as PYTHONFAULTHANDLER is set.
             self.process.send_signal(signal.SIGABRT)
             self.process.wait(timeout=60)
-            raise AssertionError(f"the stream did not end within {PATIENCE} s; it said: {self.said[-9000:]}") from None
+            raise AssertionError(
+                f"the stream did not end within {PATIENCE} s; it said: {self.output[-9000:]}"
+            ) from None
 
 
 @dataclass
@@ -95,8 +97,8 @@ class StreamedHome:
 
     def configure(self, **kafka: Any) -> None:
         """Declare the source, with these settings of its topic."""
-        given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
-        self.settings.sources_file.write_text(streamed_source("kafka", given), encoding="utf-8")
+        topic_settings = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
+        self.settings.sources_file.write_text(streamed_source("kafka", topic_settings), encoding="utf-8")
 
     def environment(self, remote: str) -> dict[str, str]:
         """That of a job of this home, on the Spark server there."""
@@ -110,8 +112,8 @@ class StreamedHome:
 
     def start_stream(self, remote: str, *options: str) -> StreamProcess:
         """Start the stream on the Spark server there."""
-        output = self.settings.home / f"stream-{uuid4()}.log"
-        with output.open("w") as log:
+        log_file = self.settings.home / f"stream-{uuid4()}.log"
+        with log_file.open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "clickmill", "stream", "--source", "web", "--no-live", *options],
                 env=self.environment(remote),
@@ -121,13 +123,13 @@ class StreamedHome:
                 stderr=log,
                 text=True,
             )
-        return StreamProcess(process, output)
+        return StreamProcess(process, log_file)
 
     def read_all(self, remote: str) -> str:
         """Stream what is in the topic now; what the stream printed."""
         stream = self.start_stream(remote, "--available-now")
-        assert stream.wait() == 0, stream.said[-4000:]
-        return stream.said
+        assert stream.wait() == 0, stream.output[-4000:]
+        return stream.output
 
     def read_all_in(self, spark: SparkSession) -> None:
         """The same in this process, with its session."""

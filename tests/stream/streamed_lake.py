@@ -25,8 +25,8 @@ class StreamedLake(TemporaryLake):
 
     def configure(self, **kafka: Any) -> None:
         """Declare the source, with these settings of its topic."""
-        given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
-        self.settings.sources_file.write_text(streamed_source("kafka", given), encoding="utf-8")
+        topic_settings = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
+        self.settings.sources_file.write_text(streamed_source("kafka", topic_settings), encoding="utf-8")
 
     def read_all(self, *, live: bool = False) -> None:
         """Stream what is in the topic now."""

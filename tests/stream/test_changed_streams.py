@@ -158,14 +158,14 @@ def test_ids_that_are_gone_cost_nothing_and_of_tables_the_way_out_is_said_and_le
         """The query that is refused; its checkpoint is removed, as the message says."""
         with pytest.raises(UsageError) as refusal:
             streamed.read_all(live=True)
-        said = str(refusal.value)
-        refused = re.match(r"the stream of web \((\w+)\) cannot go on with its checkpoint: Spark refuses", said)
-        assert refused is not None, said
+        message = str(refusal.value)
+        refused = re.match(r"the stream of web \((\w+)\) cannot go on with its checkpoint: Spark refuses", message)
+        assert refused is not None, message
         query = refused[1]
         folder = streams / ("web" if query == "clicks" else f"web-live-{query}")
-        assert f" ({told}: " in said
-        assert f"begin a new checkpoint: stop the stream and remove {folder} (" in said
-        assert "\n" not in said
+        assert f" ({told}: " in message
+        assert f"begin a new checkpoint: stop the stream and remove {folder} (" in message
+        assert "\n" not in message
         shutil.rmtree(folder)
         return query
 

@@ -20,9 +20,9 @@ def settings(tmp_path: Path) -> Settings:
     return make_settings(tmp_path / "home")
 
 
-def source(event_id: str | None = "id", topic: str = "t", **given: Any) -> Source:
+def source(event_id: str | None = "id", topic: str = "t", **options: Any) -> Source:
     fields = LineFields(time="ts", url="url", event_id=event_id)
-    return Source(name="web", format="json", fields=fields, kafka=KafkaTopic(topic=topic), **given)
+    return Source(name="web", format="json", fields=fields, kafka=KafkaTopic(topic=topic), **options)
 
 
 def begun(settings: Settings, of: Source) -> dict[str, Dependence]:
@@ -69,12 +69,14 @@ def test_what_does_not_matter_may_change(settings: Settings) -> None:
 
 def test_what_spark_refused_is_refused_until_it_is_another_or_forgotten(settings: Settings) -> None:
     made = begun(settings, source())
-    said = made["url"].keep_refusal("no such state")
-    assert said.startswith("the stream of web (url) cannot go on with its checkpoint: no such state; if Clickmill has")
-    assert said.endswith("(its counts are made again from clicks)")
+    message = made["url"].keep_refusal("no such state")
+    assert message.startswith(
+        "the stream of web (url) cannot go on with its checkpoint: no such state; if Clickmill has"
+    )
+    assert message.endswith("(its counts are made again from clicks)")
     with pytest.raises(UsageError) as told:
         require_fit(settings, source())
-    assert str(told.value) == said
+    assert str(told.value) == message
     require_fit(settings, source(), live=False)
     (made["url"].folder / REFUSED).unlink()
     require_fit(settings, source())

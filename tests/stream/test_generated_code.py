@@ -41,7 +41,9 @@ def compiled_classes(spark: SparkSession) -> int:
     with opener.open(f"{status.address}/metrics/json", timeout=10) as answer:
         histograms = json.load(answer)["histograms"]
     return sum(
-        int(found["count"]) for name, found in histograms.items() if name.endswith("CodeGenerator.compilationTime")
+        int(histogram["count"])
+        for name, histogram in histograms.items()
+        if name.endswith("CodeGenerator.compilationTime")
     )
 
 

@@ -19,7 +19,7 @@ CHECKS = {"live_by_url_equals_clicks", "live_by_country_equals_clicks"}
 
 
 def record(event_id: str, minutes: float, arrived: float, path: str = "once", country: str = "DE") -> Record:
-    at, arrival = (HOUR.start + timedelta(minutes=given) for given in (minutes, arrived))
+    at, arrival = (HOUR.start + timedelta(minutes=offset) for offset in (minutes, arrived))
     line = click(event_id, at.isoformat(), f"http://shop.test/{path}", geo={"country": country})
     return Record(0, int(arrival.timestamp() * 1000), line)
 

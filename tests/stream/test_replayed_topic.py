@@ -54,13 +54,15 @@ NEW = {f"n{hour}-{number}" for hour in (FIRST, SECOND) for number in range(CLICK
 
 
 def records() -> list[Record]:
-    found = []
+    all_records = []
     for hour in (FIRST, SECOND):
-        found += [record(f"o{hour}-{number}", hour, number, is_old=True) for number in range(CLICKS_OF_AN_HOUR)]
-        found += [record(f"n{hour}-{number}", hour, number + 0.5, is_old=False) for number in range(CLICKS_OF_AN_HOUR)]
-        found += [record("twice", hour, 45, is_old=False), nonsense(hour)]
-    found += [record("both", FIRST, 50, is_old=False), record("both", SECOND, 50, is_old=True)]
-    return sorted(found, key=lambda one: one.timestamp)
+        all_records += [record(f"o{hour}-{number}", hour, number, is_old=True) for number in range(CLICKS_OF_AN_HOUR)]
+        all_records += [
+            record(f"n{hour}-{number}", hour, number + 0.5, is_old=False) for number in range(CLICKS_OF_AN_HOUR)
+        ]
+        all_records += [record("twice", hour, 45, is_old=False), nonsense(hour)]
+    all_records += [record("both", FIRST, 50, is_old=False), record("both", SECOND, 50, is_old=True)]
+    return sorted(all_records, key=lambda item: item.timestamp)
 
 
 def accounts(lake: StreamedLake) -> dict[int, tuple[int, ...]]:
@@ -71,10 +73,10 @@ def accounts(lake: StreamedLake) -> dict[int, tuple[int, ...]]:
 
 def ids(lake: StreamedLake) -> dict[bool, Counter[str]]:
     """The event ids of the clicks, by whether a replay has recovered them."""
-    found: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    counts: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
     for row in lake.rows(CLICKS):
-        found[row["replay_id"] is not None][row["event_id"]] += 1
-    return found
+        counts[row["replay_id"] is not None][row["event_id"]] += 1
+    return counts
 
 
 def test_quarantined_records_are_recovered_while_the_stream_runs(streamed: StreamedLake, spark_remote: str) -> None:
@@ -101,16 +103,16 @@ def test_quarantined_records_are_recovered_while_the_stream_runs(streamed: Strea
         producer.start()
         wait_until(lambda: 10 in {row["log_hour"] for row in lake.rows(CLICKS)}, "the stream reads what comes", 120)
         request = Request("web", HourRange(FIRST, THIRD))
-        said = replay_job.replay(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
+        report = replay_job.replay(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
         is_over.set()
         producer.join()
         everything = len(records()) + len(produced)
         wait_until(lambda: sum(row["lines"] for row in lake.rows(STREAM_BATCHES)) == everything, "all is read", 120)
-        assert stream.terminate() == 0, stream.said[-2000:]
+        assert stream.terminate() == 0, stream.output[-2000:]
     finally:
         is_over.set()
         stream.kill()
-    assert said[0].startswith(f"web 2026-03-01T08..2026-03-01T10: {n + 3} quarantined lines recovered")
+    assert report[0].startswith(f"web 2026-03-01T08..2026-03-01T10: {n + 3} quarantined lines recovered")
 
     expected = {8: (n + 3, n + 1, 1, 1), 9: (n + 3, n + 1, 1, 1)}
     later = Counter(f"later-{number}" for number in range(len(produced)))

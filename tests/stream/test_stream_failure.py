@@ -81,7 +81,7 @@ with consumer group spark.
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("told", "message"),
     [
         (
             "(STREAM_FAILED) [STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator "
@@ -100,10 +100,10 @@ with consumer group spark.
         ),
     ],
 )
-def test_state_of_another_query_is_reported_as_such(told: str, said: str) -> None:
+def test_state_of_another_query_is_reported_as_such(told: str, message: str) -> None:
     assert is_of_other_state(told + QUERY)
     refuses = "Spark refuses the checkpoint, its state is of another query"
-    assert failure_of(told + QUERY, partial(lost_records, topic=TOPIC)) == f"{refuses} ({said})"
+    assert failure_of(told + QUERY, partial(lost_records, topic=TOPIC)) == f"{refuses} ({message})"
 
 
 def test_other_failures_are_not_of_state() -> None:

@@ -112,8 +112,8 @@ def clicks_of(*numbers: int) -> list[Record]:
 def running_stream(machine: Machine, home: StreamedHome) -> StreamProcess:
     """The stream, started without an end, once it runs."""
     stream = home.start_stream(machine.server.remote)
-    wait_until(lambda: "runs" in stream.said or stream.process.poll() is not None, "the stream runs")
-    assert stream.process.poll() is None, stream.said[-4000:]
+    wait_until(lambda: "runs" in stream.output or stream.process.poll() is not None, "the stream runs")
+    assert stream.process.poll() is None, stream.output[-4000:]
     return stream
 
 
@@ -131,7 +131,7 @@ def kill_at_some_moment(
         machine.broker.produce(home.topic, records)
         wait_until(lambda: home.begun_batches() > begun or stream.process.poll() is not None, "batches are begun")
         time.sleep(moments.uniform(0, 6))
-        assert stream.process.poll() is None, stream.said[-4000:]
+        assert stream.process.poll() is None, stream.output[-4000:]
     if "stream" in victim:
         stream.kill()
     if "server" in victim:
@@ -140,7 +140,7 @@ def kill_at_some_moment(
     if victim == "server":
         assert stream.wait() == 1
         assert stream.last_line.startswith("failed: the stream of web broke off: ")
-        assert "Traceback" not in stream.said
+        assert "Traceback" not in stream.output
 
 
 def test_killed_at_random_moments_the_stream_writes_what_the_batch_writes(machine: Machine) -> None:
@@ -215,19 +215,19 @@ def test_a_stream_whose_client_was_killed_is_taken_over_by_the_next_one(machine:
     machine.broker.produce(home.topic, clicks_of(*range(8, 12)))
     wait_until(lambda: home.accepted() >= 12 or second.process.poll() is not None, "all are read")
 
-    assert second.process.poll() is None, second.said[-4000:]
+    assert second.process.poll() is None, second.output[-4000:]
 
     # As if a killed process had asked for its start, and the server had come to it only now.
     started_late(machine, home)
     wait_until(
-        lambda: "is started again" in second.said or second.process.poll() is not None, "the stream takes it back"
+        lambda: "is started again" in second.output or second.process.poll() is not None, "the stream takes it back"
     )
     machine.broker.produce(home.topic, clicks_of(*range(12, 16)))
     wait_until(lambda: home.accepted() >= 16 or second.process.poll() is not None, "all are read")
 
-    assert second.process.poll() is None, second.said[-4000:]
-    assert second.terminate() == 0, second.said[-4000:]
-    assert second.said.splitlines() == [
+    assert second.process.poll() is None, second.output[-4000:]
+    assert second.terminate() == 0, second.output[-4000:]
+    assert second.output.splitlines() == [
         "the stream of web runs",
         "the stream of web (clicks) was ended by another start of it, or on the Spark server, and is started again",
         "asked to end; a second signal ends this at once",
@@ -241,7 +241,7 @@ def test_a_stream_to_the_end_that_is_cut_short_does_not_say_success(machine: Mac
     machine.broker.produce(home.topic, clicks_of(*range(120)))
     first = home.start_stream(machine.server.remote, "--available-now")
     wait_until(lambda: home.accepted() >= 2 or first.process.poll() is not None, "a batch is read")
-    assert first.terminate() == 1, first.said[-4000:]
+    assert first.terminate() == 1, first.output[-4000:]
     assert first.last_line == "failed: the stream of web was asked to end before it had read all; start it again"
     assert home.accepted() < 120
 
@@ -249,8 +249,8 @@ def test_a_stream_to_the_end_that_is_cut_short_does_not_say_success(machine: Mac
     before = home.accepted()
     wait_until(lambda: home.accepted() > before or second.process.poll() is not None, "another batch is read")
     started_late(machine, home)
-    assert second.wait() == 0, second.said[-4000:]
-    assert "is started again" in second.said
+    assert second.wait() == 0, second.output[-4000:]
+    assert "is started again" in second.output
     assert home.event_ids() == sorted(f"e{number}" for number in range(120)), "it was ended, and went on to the end"
 
 
@@ -277,12 +277,12 @@ def test_a_second_stream_on_a_checkpoint_is_refused(machine: Machine) -> None:
     first = running_stream(machine, home)
     second = home.start_stream(machine.server.remote)
     assert second.wait() == 1
-    assert second.said == (
+    assert second.output == (
         f"failed: the stream of web runs already: its checkpoint {home.checkpoint} belongs to another process; "
         "end that one first\n"
     )
     wait_until(lambda: home.accepted() == 2 or first.process.poll() is not None, "the first stream goes on")
-    assert first.terminate() == 0, first.said[-4000:]
+    assert first.terminate() == 0, first.output[-4000:]
     assert home.event_ids() == ["e0", "e1"]
 
 
@@ -295,6 +295,6 @@ def test_a_broker_that_was_killed_is_read_again_when_it_is_back(machine: Machine
     machine.broker.start()
     machine.broker.produce(home.topic, clicks_of(*range(20, 30)))
     wait_until(lambda: home.accepted() == 30 or stream.process.poll() is not None, "all are read")
-    assert stream.process.poll() is None, stream.said[-4000:]
-    assert stream.terminate() == 0, stream.said[-4000:]
+    assert stream.process.poll() is None, stream.output[-4000:]
+    assert stream.terminate() == 0, stream.output[-4000:]
     assert home.event_ids() == sorted(f"e{number}" for number in range(30))

@@ -82,11 +82,11 @@ def test_the_stream_of_files_gives_the_tables_that_the_batch_gives(tmp_path: Pat
     assert accounts[0] == accounts[1], "files, bytes and is_closed too"
     for computed, published in AGGREGATES.items():
         for table in (computed, published):
-            found = [
+            rows = [
                 [{name: value for name, value in row.items() if name != "visitor_sketch"} for row in lake.rows(table)]
                 for lake in (streamed, batch)
             ]
-            assert found[0] == found[1], table.name
+            assert rows[0] == rows[1], table.name
 
 
 def test_a_log_that_has_grown_is_not_landed_again_for_a_stream(landed: FilesLake, tmp_path: Path) -> None:
@@ -115,9 +115,12 @@ def test_a_log_whose_cut_line_is_whole_now_is_not_landed_in_place_of_what_a_stre
     log.write_bytes(whole[:-20])
     land(source, log, settings.landing, now)
     files = {file: file.read_bytes() for file in settings.landing.rglob("*.gz")}
-    for content, said in ((whole, r"has line 3 whole.* tail -n \+3$"), (whole + b"d\n", r"whole.* from 3 to 4 .*\+3$")):
+    for content, message in (
+        (whole, r"has line 3 whole.* tail -n \+3$"),
+        (whole + b"d\n", r"whole.* from 3 to 4 .*\+3$"),
+    ):
         log.write_bytes(content)
-        with pytest.raises(ClickmillError, match=said):
+        with pytest.raises(ClickmillError, match=message):
             land(source, log, settings.landing, now)
     assert {file: file.read_bytes() for file in settings.landing.rglob("*.gz")} == files
     log.write_bytes(whole[:-20])
@@ -309,8 +312,8 @@ def test_old_micro_batches_become_one_row_and_nothing_is_forgotten(
     assert landed.rows(STREAM_BATCHES) == rows, "they are kept for a week"
     for _ in range(2):
         stream_batches.write_as_few(lake, "web", now + timedelta(days=8))
-        found = {row["file"]: row["lines"] for row in landed.rows(STREAM_BATCHES)}
-        assert found == {None: 6, "3.json.gz": 1, "4.json": 1, "5.json": 1}
+        lines_by_file = {row["file"]: row["lines"] for row in landed.rows(STREAM_BATCHES)}
+        assert lines_by_file == {None: 6, "3.json.gz": 1, "4.json": 1, "5.json": 1}
         landed.run("ingest", str(HOUR), "2026-03-01T10")
         assert counted() == before
     kept_elsewhere.rename(folder)
@@ -360,8 +363,8 @@ def test_several_sources_are_streamed_into_the_same_tables(landed: FilesLake) ->
     landed.land(str(HOUR), {"one.json": lines_of("a", "b")})
     landed.land(str(HOUR), {"one.json": lines_of("a", "c")}, source="shop")
     stream_job.stream(landed.spark, landed.settings, [sources["web"], sources["shop"]], available_now=True, live=False)
-    found = sorted((row["source"], row["event_id"]) for row in landed.rows(CLICKS))
-    assert found == [("shop", "a"), ("shop", "c"), ("web", "a"), ("web", "b")]
+    pairs = sorted((row["source"], row["event_id"]) for row in landed.rows(CLICKS))
+    assert pairs == [("shop", "a"), ("shop", "c"), ("web", "a"), ("web", "b")]
     assert {row["source"] for row in landed.rows(STREAM_PROGRESS)} == {"shop", "web"}
 
 

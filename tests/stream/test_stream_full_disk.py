@@ -29,12 +29,12 @@ def clicks_of(*numbers: int) -> list[Record]:
     ]
 
 
-@pytest.mark.parametrize("what", ["lake", "streams"])
+@pytest.mark.parametrize("name", ["lake", "streams"])
 def test_on_a_full_disk_the_stream_ends_with_one_line_and_goes_on_once_there_is_space(
-    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, what: str
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, name: str
 ) -> None:
     home = StreamedHome.in_folder(tmp_path / "home", broker)
-    folder: Path = getattr(home.settings, what)
+    folder: Path = getattr(home.settings, name)
     with small_disk(folder):
         broker.produce(home.topic, clicks_of(*range(6)))
         home.read_all_in(spark)

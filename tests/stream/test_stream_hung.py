@@ -65,18 +65,18 @@ def ids(lake: FilesLake) -> list[str]:
 
 def workers(server: SparkServer, kind: str) -> list[psutil.Process]:
     """Those of this kind; of the tasks' the first is the one that forks and ends the others."""
-    found = []
+    processes = []
     for process in marked_processes(server.home):
         with suppress(psutil.Error):
             if kind in " ".join(process.cmdline()):
-                found.append(process)
-    return sorted(found, key=lambda process: process.pid)
+                processes.append(process)
+    return sorted(processes, key=lambda process: process.pid)
 
 
-def send(processes: list[psutil.Process], what: signal.Signals) -> None:
+def send(processes: list[psutil.Process], signal_number: signal.Signals) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
-            process.send_signal(what)
+            process.send_signal(signal_number)
 
 
 def appears(folder: Path, name: str, content: bytes) -> None:
@@ -127,9 +127,9 @@ def test_a_stream_that_hangs_again_after_each_restart_ends_and_says_so(
 
     def goes_on() -> bool:
         # Those that are new too: Spark starts others in place of those that it has ended.
-        found = workers(server, TASKS)
-        send(found, signal.SIGSTOP)
-        stopped.update(found)
+        processes = workers(server, TASKS)
+        send(processes, signal.SIGSTOP)
+        stopped.update(processes)
         return stream.look()
 
     try:

@@ -45,11 +45,11 @@ def test_the_stream_writes_the_clicks_that_the_batch_writes(
     assert len(rows) == sum(of.accepted for of in truth.log_hours.values())
     assert multiset(rows, PLACE) == multiset(batch.rows(CLICKS), PLACE)
     assert multiset(streamed.rows(QUARANTINED_CLICKS), PLACE) == multiset(batch.rows(QUARANTINED_CLICKS), PLACE)
-    found = streamed.rows(STREAM_BATCHES)
-    assert len({row["batch_id"] for row in found}) > 3
+    accounts = streamed.rows(STREAM_BATCHES)
+    assert len({row["batch_id"] for row in accounts}) > 3
     for log_hour, of in truth.log_hours.items():
         hour = Hour.parse(log_hour)
-        own = [row for row in found if Hour.of(row["log_date"], row["log_hour"]) == hour]
+        own = [row for row in accounts if Hour.of(row["log_date"], row["log_hour"]) == hour]
         quarantined: Counter[str] = Counter()
         for row in own:
             quarantined.update(dict(row["quarantined_by_reason"]))
@@ -75,9 +75,9 @@ def test_what_is_no_click_is_quarantined_with_its_place(streamed: StreamedLake) 
     )
     streamed.read_all()
     rows = {row["line"]: row for row in streamed.rows(QUARANTINED_CLICKS)}
-    found = {line: (row["file"], row["reason"]) for line, row in rows.items()}
+    reasons = {line: (row["file"], row["reason"]) for line, row in rows.items()}
     file = f"{streamed.topic}/1"
-    assert found == {
+    assert reasons == {
         0: (file, "not_json"),
         1: (file, "blank"),
         2: (file, "blank"),

@@ -47,14 +47,14 @@ def test_the_keys_of_streamed_clicks_out_of_order_are_logged(streamed: StreamedL
     arguments = JobArguments.of("web", None, None, str(HOUR))
 
     def find() -> list[str]:
-        said = log_out_of_order_keys(streamed.spark, streamed.settings, arguments, key="url")
-        found = {row["key"]: row for row in streamed.rows(OUT_OF_ORDER_KEYS)}
-        assert {key: row["out_of_order"] for key, row in found.items()} == late
-        assert {key: row["largest_delay"] for key, row in found.items()} == delays
-        return said
+        messages = log_out_of_order_keys(streamed.spark, streamed.settings, arguments, key="url")
+        rows = {row["key"]: row for row in streamed.rows(OUT_OF_ORDER_KEYS)}
+        assert {key: row["out_of_order"] for key, row in rows.items()} == late
+        assert {key: row["largest_delay"] for key, row in rows.items()} == delays
+        return messages
 
-    said = find()
-    assert said[0] == f"web {arguments.log_hours}: {late.total()} clicks of {len(late)} urls out of order"
+    report = find()
+    assert report[0] == f"web {arguments.log_hours}: {late.total()} clicks of {len(late)} urls out of order"
     # Settled: its clicks are in few files now, of several micro-batches each.
     streamed.run("ingest", str(HOUR))
-    assert find() == said
+    assert find() == report

@@ -50,11 +50,11 @@ def test_each_partition_of_a_topic_has_what_was_read_and_what_is_left() -> None:
 def test_what_is_too_late_for_live_is_reported_by_the_hours_that_the_watermark_has_passed() -> None:
     # Spark merges the tasks' histograms without adding up what is of the same hour.
     observed = f'[{{"x":{HOUR_18}.0,"y":2.0}},{{"x":{HOUR_18}.0,"y":1.0}},{{"x":{HOUR_18 + 1}.0,"y":2.0}}]'
-    said = TABLE | {"observedMetrics": {"clicks": {"values": [observed, "[]", 2]}}}
-    (row,) = progress_rows("web", "url", said)
+    progress = TABLE | {"observedMetrics": {"clicks": {"values": [observed, "[]", 2]}}}
+    (row,) = progress_rows("web", "url", progress)
     assert (row["rows"], row["too_late"], row["rows_per_second"]) == (40, 3, 20.0)
     assert row["too_late_by_hour"] == {"2026-11-21T18": 3}
-    before = said | {"eventTime": {"watermark": "2026-11-21T18:59:59.999Z"}}
+    before = progress | {"eventTime": {"watermark": "2026-11-21T18:59:59.999Z"}}
     (row,) = progress_rows("web", "url", before)
     assert (row["too_late"], row["too_late_by_hour"]) == (0, {})
 
@@ -86,8 +86,8 @@ def test_rows_per_instance_are_there_for_all_instances_that_the_grouping_has() -
 
 def test_without_clicks_there_are_no_rows_per_instance() -> None:
     without = {"observedMetrics": {"clicks": {"values": [None, None, None]}}}
-    for said in (TABLE, TABLE | without):
-        assert progress_rows("web", "url", said)[0]["rows_per_instance"] is None
+    for progress in (TABLE, TABLE | without):
+        assert progress_rows("web", "url", progress)[0]["rows_per_instance"] is None
     assert {row.get("rows_per_instance") for row in progress_rows("web", "clicks", TOPIC)} == {None}
 
 

@@ -34,7 +34,9 @@ def clicks_of(*numbers: int, partitions: int = 1) -> list[Record]:
 
 
 def test_the_embedded_broker_listens_on_loopback_only(broker: KafkaBroker) -> None:
-    listening = [found.laddr for found in psutil.net_connections("tcp") if found.status == psutil.CONN_LISTEN]
+    listening = [
+        connection.laddr for connection in psutil.net_connections("tcp") if connection.status == psutil.CONN_LISTEN
+    ]
     of_broker = {address for address in listening if address.port in (broker.port, broker.controller_port)}
     assert {address.ip.removeprefix("::ffff:") for address in of_broker} == {"127.0.0.1"}
     assert len(of_broker) == 2
@@ -52,13 +54,13 @@ def test_a_record_without_a_time_has_arrived_when_it_was_read(spark: SparkSessio
         "CAST('x' AS BINARY) AS value",
     )  # fmt: skip
     before = int(time.time() * 1_000_000)
-    found = {row["line"]: row for row in lines_of_records(sent, 100).collect()}
+    lines = {row["line"]: row for row in lines_of_records(sent, 100).collect()}
     for place, hour in enumerate(times.values()):
         if hour is None:
-            assert before - 5_000_000 <= found[place]["row_id"] <= int(time.time() * 1_000_000)
-            assert found[place]["hour"] == found[place]["row_id"] // 3_600_000_000
+            assert before - 5_000_000 <= lines[place]["row_id"] <= int(time.time() * 1_000_000)
+            assert lines[place]["hour"] == lines[place]["row_id"] // 3_600_000_000
         else:
-            assert found[place]["hour"] == hour
+            assert lines[place]["hour"] == hour
 
 
 def test_records_that_were_removed_unread_end_the_stream_unless_told_to_go_on(

@@ -161,10 +161,10 @@ def test_a_wrong_password_is_reported_in_one_line_without_it(
     monkeypatch.setenv("SHOP_PASSWORD", wrong)
     with pytest.raises(ClickmillError) as failure:
         secured.read_all()
-    said = str(failure.value)
-    assert "uthentication" in said
-    assert PASSWORD not in said
-    assert "\n" not in said
+    message = str(failure.value)
+    assert "uthentication" in message
+    assert PASSWORD not in message
+    assert "\n" not in message
     assert secured.rows(CLICKS) == []
 
 

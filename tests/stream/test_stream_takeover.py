@@ -175,10 +175,10 @@ def same_query_elsewhere(spark: SparkSession, home: StreamedHome) -> Iterator[st
     try:
         while not refused and time.monotonic() < deadline:
             starts = [threading.Thread(target=start) for _ in range(STARTS_AT_ONCE)]
-            for one in starts:
-                one.start()
-            for one in starts:
-                one.join()
+            for thread in starts:
+                thread.start()
+            for thread in starts:
+                thread.join()
         yield "".join(refused)
     finally:
         for query in started:

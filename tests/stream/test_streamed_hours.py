@@ -81,10 +81,10 @@ def test_streamed_hours_are_published_as_landed_ones_are(
     for account in streamed.rows(INGEST_ACCOUNTING):
         lines = sampled(streamed, Hour.of(account["log_date"], account["log_hour"]), records)
         assert account["sampled_lines"] == len(lines) > 0
-        found = {(row["path"], row["type"]): row["lines"] for row in account["sampled_fields"]}
+        field_counts = {(row["path"], row["type"]): row["lines"] for row in account["sampled_fields"]}
         countries = [line["geo"]["country"] for line in lines if line.get("geo")]
-        assert found["event_id", "string"] == sum(isinstance(line.get("event_id"), str) for line in lines)
-        assert found["geo.country", "string"] == sum(isinstance(country, str) for country in countries)
+        assert field_counts["event_id", "string"] == sum(isinstance(line.get("event_id"), str) for line in lines)
+        assert field_counts["geo.country", "string"] == sum(isinstance(country, str) for country in countries)
 
 
 def sampled(lake: StreamedLake, hour: Hour, records: list[Record]) -> list[dict[str, Any]]:
@@ -98,12 +98,12 @@ def sampled(lake: StreamedLake, hour: Hour, records: list[Record]) -> list[dict[
         for row in lake.rows(table)
         if Hour.of(row["log_date"], row["log_hour"]) == hour
     }
-    found = []
+    parsed_lines = []
     for file, offset in places:
         if offset <= FIRST_SAMPLED_LINES or offset % SAMPLED_EVERY == 0:
             with suppress(ValueError):
-                found.append(json.loads(by_partition[int(file.rpartition("/")[2])][offset] or b""))
-    return [line for line in found if isinstance(line, dict)]
+                parsed_lines.append(json.loads(by_partition[int(file.rpartition("/")[2])][offset] or b""))
+    return [line for line in parsed_lines if isinstance(line, dict)]
 
 
 def test_an_hour_has_passed_when_every_partition_is_read_up_to_its_end(streamed: StreamedLake) -> None:
@@ -243,7 +243,7 @@ def test_what_comes_of_log_hours_that_nobody_has_run_is_published_by_the_next_ru
     """Of a producer that was offline, or of before the stream's first run: yesterday, and further back than a month."""
     hours = [HOUR.plus(-2000), HOUR.plus(-800), HOUR.plus(-20), HOUR.plus(-1)]
     for number, hour in enumerate(hours):
-        streamed.broker.produce(streamed.topic, clicks_at(hour, *(f"{hour}-{one}" for one in range(number + 1))))
+        streamed.broker.produce(streamed.topic, clicks_at(hour, *(f"{hour}-{index}" for index in range(number + 1))))
     streamed.broker.produce(streamed.topic, clicks_at(HOUR, "now") + clicks_at(HOUR.plus(5), "later"))
     streamed.read_all()
     streamed.run_all(str(HOUR))

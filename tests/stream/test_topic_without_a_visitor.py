@@ -56,7 +56,7 @@ def visitor_of(records: list[Record]) -> tuple[str, set[str]]:
             continue
     times = Counter(event for of_visitor in events.values() for event in of_visitor)
     once = {visitor: of for visitor, of in events.items() if visitor and all(times[event] == 1 for event in of)}
-    visitor = max(once, key=lambda one: len(once[one]))
+    visitor = max(once, key=lambda candidate: len(once[candidate]))
     return visitor, {event for event in once[visitor] if event}
 
 

@@ -36,8 +36,8 @@ arrivals = st.lists(
 )
 
 
-def as_row(number: int, one: tuple[tuple[str, int], datetime | str, bool, bool]) -> dict[str, Any]:
-    (file, hour), outcome, is_out_of_order, is_sampled = one
+def as_row(number: int, arrival: tuple[tuple[str, int], datetime | str, bool, bool]) -> dict[str, Any]:
+    (file, hour), outcome, is_out_of_order, is_sampled = arrival
     row = {"row_id": 0, "log_date": DAY, "log_hour": hour, "file": file, "line": number, "bytes": 7}
     row["sampled"] = '{"a": 1}' if is_sampled else None
     if isinstance(outcome, str):
@@ -66,28 +66,30 @@ def stored(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("most_open_hours", [1, 24])
 def test_a_task_says_of_every_row_what_became_of_it(
     most_open_hours: int,
-    given: list[tuple[tuple[str, int], datetime | str, bool, bool]],
+    drawn_arrivals: list[tuple[tuple[str, int], datetime | str, bool, bool]],
     read: list[tuple[tuple[str, int], int]],
     cuts: list[int],
 ) -> None:
-    rows = [as_row(number, one) for number, one in enumerate(given)]
+    rows = [as_row(number, arrival) for number, arrival in enumerate(drawn_arrivals)]
     rows += [read_row(*place, lines) for place, lines in read]
     cut = sorted([0, len(rows), *(place for place in cuts if place < len(rows))])
     batches = [pa.RecordBatch.from_pylist(rows[start:end], ARRIVALS) for start, end in pairwise(cut)]
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(written_rows, "_MOST_OPEN_HOURS", most_open_hours)
         folders = Path(name) / "clicks", Path(name) / "quarantined"
-        said: dict[str, list[dict[str, Any]]] = {"clicks": [], "quarantined": [], "outcome": [], "sampled": []}
-        for kind, ones in rows_written(batches, WEB, *folders):
-            said[kind] += ones
+        rows_by_kind: dict[str, list[dict[str, Any]]] = {"clicks": [], "quarantined": [], "outcome": [], "sampled": []}
+        for kind, new_rows in rows_written(batches, WEB, *folders):
+            rows_by_kind[kind] += new_rows
         clicks, quarantined = map(stored, folders)
         for folder, kind in zip(folders, ("clicks", "quarantined"), strict=True):
-            assert sorted(file["path"] for file in said[kind]) == sorted(
+            assert sorted(file["path"] for file in rows_by_kind[kind]) == sorted(
                 str(path.relative_to(folder)) for path in folder.rglob("*.parquet")
             )
 
-    of_clicks = {number: one for number, one in enumerate(given) if not isinstance(one[1], str)}
-    of_others = {n: one for n, one in enumerate(given) if isinstance(one[1], str) and one[1] != LEFT_OUT}
+    of_clicks = {number: arrival for number, arrival in enumerate(drawn_arrivals) if not isinstance(arrival[1], str)}
+    of_others = {
+        n: arrival for n, arrival in enumerate(drawn_arrivals) if isinstance(arrival[1], str) and arrival[1] != LEFT_OUT
+    }
     assert {row["line"]: (row["file"], int(row["log_hour"]), row["clicked_at"]) for row in clicks} == {
         number: (*place, at) for number, (place, at, *_) in of_clicks.items()
     }
@@ -96,12 +98,12 @@ def test_a_task_says_of_every_row_what_became_of_it(
     }
     assert (len(clicks), len(quarantined)) == (len(of_clicks), len(of_others))
     if most_open_hours > 1:
-        assert len(said["clicks"]) == len({place[1] for place, *_ in of_clicks.values()})
+        assert len(rows_by_kind["clicks"]) == len({place[1] for place, *_ in of_clicks.values()})
 
-    parts = parts_of(WrittenRows(outcomes=said["outcome"], sampled=said["sampled"]))
-    assert set(parts) == {(file, Hour.of(DAY, hour)) for (file, hour), *_ in [*given, *read]}
+    parts = parts_of(WrittenRows(outcomes=rows_by_kind["outcome"], sampled=rows_by_kind["sampled"]))
+    assert set(parts) == {(file, Hour.of(DAY, hour)) for (file, hour), *_ in [*drawn_arrivals, *read]}
     for (file, log_hour), part in parts.items():
-        here = [(one[1], one[2]) for one in given if one[0] == (file, log_hour.hour)]
+        here = [(arrival[1], arrival[2]) for arrival in drawn_arrivals if arrival[0] == (file, log_hour.hour)]
         moments = [(at, is_late) for at, is_late in here if not isinstance(at, str)]
         reasons = Counter(why for why, _ in here if isinstance(why, str))
         assert part.account.left_out.total() == part.account.left_out["robots"] == reasons.pop(LEFT_OUT, 0)
@@ -113,7 +115,7 @@ def test_a_task_says_of_every_row_what_became_of_it(
         assert (part.first_offset, part.last_offset) == ((5, 4 + max(lines)) if lines else (None, None))
         assert part.damage == ("cut off" if any(lines_read % 2 for lines_read in lines) else None)
         account = part.account.of_lines()
-        is_here = [one[3] for one in given if one[0] == (file, log_hour.hour)]
+        is_here = [arrival[3] for arrival in drawn_arrivals if arrival[0] == (file, log_hour.hour)]
         assert (account["sampled_lines"] or 0) == sum(is_here)
         assert account["accepted"] == len(moments)
         assert account["out_of_order"] == sum(is_late for _, is_late in moments)
@@ -127,9 +129,9 @@ def test_of_hours_that_alternate_a_file_each_is_written(tmp_path: Path) -> None:
     rows = [as_row(number, (("clicks/0", number % 20), at, False, False)) for number in range(1_000)]
     batches = pa.Table.from_pylist(rows, ARRIVALS).to_batches(100)
     files = [
-        one
-        for kind, ones in rows_written(batches, WEB, tmp_path / "clicks", tmp_path / "quarantined")
+        file
+        for kind, new_rows in rows_written(batches, WEB, tmp_path / "clicks", tmp_path / "quarantined")
         if kind == "clicks"
-        for one in ones
+        for file in new_rows
     ]
     assert len(files) == 20
