@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 
 from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.storage import Entry, filled_here
+from include.stored_rows import as_wanted, of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, recounted, with_rewritten
 from spark_jobs.hours.arrivals_once import TABLE, arrivals_once
 from spark_jobs.hours.stream_batches import account_of
-from spark_jobs.lake.copied_files import rows_of
-from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.columns import as_numpy
 
@@ -145,5 +144,6 @@ def _first_hours(arrivals: pa.Table) -> dict[str, int]:
 
 
 def _rows(lake: Lake, table: Table, source: str, hour: Hour) -> Iterator[pa.RecordBatch]:
-    files = lake.data_files(table, has_log_hours(source, [hour]))
-    return (batch for file in files for batch in rows_of(file, _COUNTED))
+    """What is counted of a table's rows, null where the table has no such column."""
+    names = [name for name in _COUNTED.names if name in table.column_names]
+    return (as_wanted(rows, _COUNTED) for rows in lake.open_table(table, names, [of_log_hour(hour, source)]))
