@@ -58,7 +58,8 @@ def _with_line_feeds(content: Iterable[bytes]) -> Iterator[bytes]:
         if b"\n" in piece or len(head) >= _LINE_BYTES:
             break
     whole = chain([bytes(head)], pieces)
-    if b"\n" in head or b"\r" not in head:
+    # What ends so may have been cut within a line end of two characters.
+    if b"\n" in head or b"\r" not in head.removesuffix(b"\r"):
         yield from whole
         return
     is_held = False

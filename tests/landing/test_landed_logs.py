@@ -219,6 +219,7 @@ _ALIKE = [_LINES[0] + _LINES[5], _LINES[0] + _LINES[6]]
 @given(_SERVERS, _LANDINGS, st.booleans())
 @example(_ALIKE, [(0, 2, "access.log"), (1, 2, "access.log")], False)
 @example(_ALIKE, [(0, 2, "access.log"), (0, 1 - 1 / len(_ALIKE[0]), "access.log"), (1, 2, "access.log")], True)
+@example([_LINES[3] + _LINES[1]], [(0, 0.5, "access.log"), (0, 2, "access.log")], False)
 @hypothesis_settings(deadline=None, max_examples=200)
 def test_each_log_counts_once_however_it_grows_and_is_named(
     tmp_path_factory: pytest.TempPathFactory,
