@@ -1,4 +1,4 @@
-"""Measure one and two workers, of a core each, on the same work: all four jobs of a log hour, data in S3.
+"""Measure one and two workers, of a core each, on the same work: all four jobs of four log hours, data in S3.
 
 Two clusters are up, and work in turn, several rounds after one that warms them up; the ratio of medians is what to
 quote. All is on this machine, the S3 server and the Spark servers too, so two workers gain less here than on machines
@@ -112,21 +112,12 @@ def main() -> None:
                 cluster.run()
     title = f"{arguments.clicks:,} clicks, {arguments.urls}, {HOURS} log hours, data in S3: one worker, and two"
     table = Table(title=title, box=None)
-    for heading in (
-        "job",
-        "s",
-        "s of two",
-        "ratio",
-        "CPU s",
-        "of two",
-        "shuffled MB",
-        "largest process MiB",
-        "job MiB",
-    ):
+    headings = "job", "s", "s of two", "ratio", "CPU s", "of two", "shuffled MB", "largest process MiB", "job MiB"
+    for heading in headings:
         table.add_column(heading, justify="right")
     for job in JOBS:
         # The first warms up.
-        one_worker, two_workers = ([*cluster.runs[job][1:]] for cluster in both)
+        one_worker, two_workers = (cluster.runs[job][1:] for cluster in both)
         took = [median(run.seconds for run in runs) for runs in (one_worker, two_workers)]
         processor = [
             median(run.own_processor + run.spark_processor for run in runs) for runs in (one_worker, two_workers)
