@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow.ipc import new_file, open_file
+
+from include.storage import filled_here
 
 #: By a column upwards or, if it has numbers, downwards; no column has nulls.
 Order = Sequence[tuple[str, Literal["ascending", "descending"]]]
@@ -18,13 +22,23 @@ PART_BYTES = 64 << 20
 PIECE_BYTES = 1 << 19
 
 
-def sorted_rows(rows: Iterable[pa.RecordBatch], order: Order, folder: Path) -> Iterator[pa.Table]:
-    """The rows in this order, in pieces. Parts are in the folder meanwhile, if there are several."""
+def sorted_rows(rows: Iterable[pa.RecordBatch], order: Order, scratch: Path) -> Iterator[pa.Table]:
+    """The rows in this order, in pieces. If there are several parts, they are in a folder of ``scratch`` meanwhile."""
+    with ExitStack() as until_the_end:
+        yield from _merged(_sorted_parts(rows, order, scratch, until_the_end), order)
+
+
+def _sorted_parts(
+    rows: Iterable[pa.RecordBatch], order: Order, scratch: Path, until_the_end: ExitStack
+) -> list[Iterator[pa.Table]]:
+    """Each in pieces: of several from files, whose folder is removed in the end."""
     parts: list[Iterator[pa.Table]] = []
     part: list[pa.RecordBatch] = []
     size = 0
     for batch in rows:
         if part and size + batch.nbytes > PART_BYTES:
+            if not parts:
+                folder = until_the_end.enter_context(filled_here(scratch / f"sorted-{uuid4()}"))
             parts.append(_kept(_sorted(part, order), folder / f"{len(parts)}.arrow"))
             part, size = [], 0
         part.append(batch)
@@ -32,7 +46,7 @@ def sorted_rows(rows: Iterable[pa.RecordBatch], order: Order, folder: Path) -> I
     if part:
         last = _sorted(part, order)
         parts.append(iter([last]) if not parts else _kept(last, folder / f"{len(parts)}.arrow"))
-    return _merged(parts, order)
+    return parts
 
 
 def _sorted(part: Sequence[pa.RecordBatch], order: Order) -> pa.Table:

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.hours import Hour, log_hour_of, log_hours_predicate
-from include.storage import Entry, filled_here
+from include.storage import Entry
 from include.stored_rows import as_wanted, of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, recounted, with_rewritten
@@ -82,11 +81,10 @@ def _counted(
     """
     of_hour = _account(row) if row is not None else HourAccount()
     of_batches = [(batch, _account(batch)) for batch in sorted(batches, key=lambda batch: batch["file"] is None)]
-    with filled_here(lake.settings.scratch / f"sorted-{uuid4()}") as folder:
-        for arrivals in arrivals_once([_rows(lake, table, source, hour) for table in _TABLES], folder):
-            of_hour.duplicates_of.update(_first_hours(arrivals))
-            for account, part in [(of_hour, arrivals), *_parted(arrivals, of_batches)]:
-                _add(account, part, hour)
+    for arrivals in arrivals_once([_rows(lake, table, source, hour) for table in _TABLES], lake.settings.scratch):
+        of_hour.duplicates_of.update(_first_hours(arrivals))
+        for account, part in [(of_hour, arrivals), *_parted(arrivals, of_batches)]:
+            _add(account, part, hour)
     of_hour.duplicates_of.update(account_of(batches).duplicates_of)
     for batch, account in of_batches:
         account.lines += account_of([batch]).duplicates_of.total()

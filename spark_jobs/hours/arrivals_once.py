@@ -24,18 +24,18 @@ _ORDER: Order = [("file", "ascending"), ("line", "ascending"), (TABLE, "ascendin
 
 def arrivals_once(
     tables: Sequence[Iterable[pa.RecordBatch]],
-    folder: Path,
+    scratch: Path,
     recovered: Iterable[pa.RecordBatch] = (),
     withdrawn: str | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of the tables, in the order of their places, with ``TABLE``; all have the same columns.
 
     Of each place those of the first table are taken. Where these are what the replay ``withdrawn`` has recovered, by
-    their ``replay_id``, the rows in ``recovered`` are. In the folder, which is on this machine, rows wait meanwhile.
+    their ``replay_id``, the rows in ``recovered`` are. Many rows wait in ``scratch`` meanwhile.
     """
     numbered = [(_AGAIN, recovered), *enumerate(tables)]
     rows = (_of_table(batch, number) for number, batches in numbered for batch in batches)
-    for places in _whole_places(sorted_rows(rows, _ORDER, folder)):
+    for places in _whole_places(sorted_rows(rows, _ORDER, scratch)):
         yield places.filter(_are_taken(places, withdrawn))
 
 

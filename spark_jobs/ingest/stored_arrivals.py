@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from include.hours import Hour
-from include.storage import filled_here, place
+from include.storage import place
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -65,25 +64,24 @@ def stage_stored(
     """
 
     def stage(hour: StoredHour) -> Iterator[dict[str, Any]]:
-        with filled_here(folder / f"sorted-{uuid4()}") as here:
-            arrivals = stored_arrivals(hour, parser, reasons, here)
-            yield {"staged": str(write_scratch(folder, ARRIVALS, in_pieces(arrivals, PIECE_BYTES)))}
+        arrivals = stored_arrivals(hour, parser, reasons, folder)
+        yield {"staged": str(write_scratch(folder, ARRIVALS, in_pieces(arrivals, PIECE_BYTES)))}
 
     return [place(row["staged"]) for row in run_tasks(spark, hours, stage, _STAGED)]
 
 
-def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str], folder: Path) -> Iterator[pa.Table]:
-    """The arrivals of a log hour, in the order of their places, in tables of ``ARRIVALS``; some wait in the folder.
+def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str], scratch: Path) -> Iterator[pa.Table]:
+    """The arrivals of a log hour, in the order of their places, in tables of ``ARRIVALS``; some wait in ``scratch``.
 
     A place has what the first of ``clicks``, ``duplicate_clicks``, the lines that are clicks by now, and
     ``quarantined_clicks`` says of it.
     """
     clicks, duplicates, quarantined = (_rows(hour, table) for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS))
     if hour.withdrawn is None:
-        stored = arrivals_once([clicks, duplicates, _recovered(hour, parser, reasons), quarantined], folder)
+        stored = arrivals_once([clicks, duplicates, _recovered(hour, parser, reasons), quarantined], scratch)
     else:
         again = _lines_of(hour, hour.withdrawn)
-        stored = arrivals_once([clicks, duplicates, quarantined], folder, again, hour.withdrawn)
+        stored = arrivals_once([clicks, duplicates, quarantined], scratch, again, hour.withdrawn)
     latest: dict[tuple[str, int], int] = {}
     row_id = hour.number << LINE_BITS
     for rows in stored:

@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from include.days import Day
 from include.hours import Hour
-from include.storage import entries, filled_here, move, place, remove_folder, write_whole
+from include.storage import entries, move, place, remove_folder, write_whole
 from include.stored_rows import arrow_schema
 from include.tables import QUARTERS, Table
 from spark_jobs.engine.sorted_rows import Order, sorted_rows
@@ -142,13 +142,12 @@ def _written(partition: Partition, published: Table, waiting: Path, scratch: Pat
     schema = arrow_schema(published, exported_columns(published))
     order: Order = [("click_count", "descending"), (published.key[-1], "ascending")]
     parquet, csv = (waiting / str(uuid4()) for _ in range(2))
-    with filled_here(scratch / f"sorted-{uuid4()}") as folder:
-        rows = sorted_rows((batch for file in partition.files for batch in rows_of(file, schema)), order, folder)
+    rows = sorted_rows((batch for file in partition.files for batch in rows_of(file, schema)), order, scratch)
 
-        def write(text: BinaryIO) -> None:
-            write_whole(parquet, lambda binary: _write(rows, schema, published.partitioned_by, binary, text))
+    def write(text: BinaryIO) -> None:
+        write_whole(parquet, lambda binary: _write(rows, schema, published.partitioned_by, binary, text))
 
-        write_whole(csv, write)
+    write_whole(csv, write)
     for kind, file in (("parquet", parquet), ("csv", csv)):
         yield {"written": str(file), "file": str(partition.export(published, kind))}
 
