@@ -30,7 +30,6 @@ BOUNDED = {
         "engine/fact_frames.py _rows",
         "erasure/tables.py _add",
         "hours/finalise.py _streamed",
-        "hours/held_hours.py _count_times",
         "hours/held_hours.py published_at",
         "hours/held_hours.py results_of",
         "hours/held_hours.py states_between",

@@ -28,7 +28,7 @@ from include.holds import (
 from include.hours import Hour, HourRange, LogHour, click_hour_of, contiguous
 from include.job_arguments import JobArguments
 from include.journal import CLICK_HOUR, Act, click_hours_filter, click_hours_since, read_events
-from include.stored_rows import Filters, of_click_hour
+from include.stored_rows import Filters, distinct_rows, of_click_hour
 from include.tables import AGGREGATES, JOURNAL, QUALITY_RESULTS, Table
 from spark_jobs.hours.touched_hours import log_hours_around, log_hours_touching
 from spark_jobs.lake.journal import append_events
@@ -219,7 +219,5 @@ def _count_times_if_there(lake: Lake, table: Table, hour: Hour) -> list[dict[str
 
 
 def _count_times(lake: Lake, table: Table, of_these: Filters) -> list[dict[str, Any]]:
-    rows = lake.read_table(table, ("click_date", "click_hour", "counted_at"), of_these)
-    newest = rows.group_by(["click_date", "click_hour"]).aggregate([("counted_at", "max")])
-    times: list[dict[str, Any]] = newest.rename_columns({"counted_at_max": "counted_at"}).to_pylist()
-    return times
+    """When the rows were counted, by click hour: however many keys an hour has, few times."""
+    return list(distinct_rows(lake.open_table(table, ("click_date", "click_hour", "counted_at"), [of_these])))
