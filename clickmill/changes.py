@@ -55,18 +55,20 @@ def backfill(
 
     from spark_jobs.backfill.job import plan, run
     from spark_jobs.backfill.plan import Request
-    from spark_jobs.backfill.shown_plan import print_plan
+    from spark_jobs.backfill.shown_plan import plan_rows, print_plan
 
     request = Request(source, arguments.log_hours, chunk, staged)
     console = Console(highlight=False)
-    with session(settings) as spark:
+    if dry_run:
+        planned = plan(settings, request)
         if as_json:
-            planned = plan(spark, settings, request)
-            print_json(vars(planned) | {"resumed": planned.resumed and planned.resumed.id})
-        elif dry_run:
-            print_plan(plan(spark, settings, request), console)
+            resumed = planned.resumed and planned.resumed.id
+            print_json(vars(planned) | {"resumed": resumed, "in_words": plan_rows(planned)})
         else:
-            run(spark, settings, request, because, console)
+            print_plan(planned, console)
+        return
+    with session(settings) as spark:
+        run(spark, settings, request, because, console)
 
 
 def decide(

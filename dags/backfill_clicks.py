@@ -94,7 +94,7 @@ with DAG(
                 raise UsageError("no hours given: fill in from and to, such as 2026-03-01T05:00:00Z")
             log_hours = HourRange(Hour.parse(params["from"]), Hour.parse(params["to"]))
             request = Request(params["source"], log_hours, params["chunk"] or CHUNK_HOURS, params["staged"])
-            plan = job.plan(spark, settings, request)
+            plan = job.plan(settings, request)
         log_lines(plan_lines(plan))
         if params["plan_only"]:
             raise skipped("only the plan was asked for: it is in the log of plan_backfill, and nothing was done")

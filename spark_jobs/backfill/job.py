@@ -34,9 +34,9 @@ class Ended:
     page: Path | None = None
 
 
-def plan(spark: SparkSession, settings: Settings, request: Request) -> Plan:
-    """What the backfill would do; changes nothing."""
-    return make_plan(Lake(spark, settings), settings, request)
+def plan(settings: Settings, request: Request) -> Plan:
+    """What the backfill would do; changes nothing, and needs no Spark."""
+    return make_plan(Lake(None, settings), settings, request)
 
 
 def start(spark: SparkSession, settings: Settings, plan: Plan, *, because: str, actor: str | None = None) -> Backfill:
@@ -100,7 +100,7 @@ def run(spark: SparkSession, settings: Settings, request: Request, because: str,
     Raises:
         QualityError: if critical checks failed; all that could be done has been.
     """
-    planned = plan(spark, settings, request)
+    planned = plan(settings, request)
     print_plan(planned, console)
     backfill = start(spark, settings, planned, because=because)
     print_line(console, f"{backfill.described}: {len(planned.chunks)} chunks to run", style="bold")

@@ -70,7 +70,7 @@ def newest(lake: TemporaryLake) -> Backfill:
 
 
 def plan(lake: TemporaryLake, request: Request) -> Plan:
-    return backfill_job.plan(lake.spark, lake.settings, request)
+    return backfill_job.plan(lake.settings, request)
 
 
 def decision(lake: TemporaryLake, backfill: Backfill, chosen: str) -> list[str]:
