@@ -21,7 +21,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, log_hours_form, optional, reason, switch
-from dags.tasks.launch import job_settings, log_lines, signer
+from dags.tasks.launch import NAME_BY_ANNOUNCEMENT, announce, job_settings, log_lines, signer
 from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import load_sources
@@ -53,7 +53,7 @@ with DAG(
     **DAG_DEFAULTS,
 ) as dag:
 
-    @task.pyspark(conn_id="spark_default", **ON_LAKE)
+    @task.pyspark(conn_id="spark_default", map_index_template=NAME_BY_ANNOUNCEMENT, **ON_LAKE)
     def replay_quarantined(params: Any = None, dag_run: Any = None, spark: Any = None) -> None:
         """Parse quarantined lines again, or withdraw a replay; or say what that would change."""
         from spark_jobs.replay import job
@@ -67,6 +67,7 @@ with DAG(
                 reasons = tuple(sorted(set(params["reasons"] or ())))
                 request = job.Request(params["source"], log_hours, reasons, (params["rule"] or "").strip() or None)
                 lines = job.replay(spark, settings, request, by=by, because=because, is_dry_run=is_dry_run)
+            announce("; ".join(line.strip() for line in lines))
             log_lines(lines, settings)
 
     replay_quarantined()

@@ -18,7 +18,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, reason, switch
-from dags.tasks.launch import job_settings, log_lines, signer
+from dags.tasks.launch import NAME_BY_ANNOUNCEMENT, announce, job_settings, log_lines, signer
 
 with DAG(
     dag_id="undo_backfill",
@@ -37,7 +37,7 @@ with DAG(
     **DAG_DEFAULTS,
 ) as dag:
 
-    @task.pyspark(conn_id="spark_default", **ON_LAKE)
+    @task.pyspark(conn_id="spark_default", map_index_template=NAME_BY_ANNOUNCEMENT, **ON_LAKE)
     def undo_backfill(params: Any = None, dag_run: Any = None, spark: Any = None) -> None:
         """Restore what was published before the backfill."""
         from spark_jobs.backfill.undo import undo
@@ -45,6 +45,7 @@ with DAG(
         with job_settings(spark) as settings:
             by, because = signer(dag_run), params["reason"]
             lines = undo(spark, settings, params["backfill"].strip(), by, because, force=params["force"])
+            announce(lines[0])
             log_lines(lines, settings)
 
     undo_backfill()
