@@ -29,7 +29,7 @@ UNDOING, UNDONE = "undoing", "undone"
 #: What each state of a backfill means, and what to do next; ``{id}`` is the backfill's.
 NEXT_STEP = {
     "running": "Its chunks are running, or it was interrupted: start it again with the same hours, and it goes on.",
-    "waiting": "Look at the comparison, then approve or drop it: in Airflow's required actions, or with "
+    "waiting": "Look at the comparison, then approve or drop it: under Data quality, Backfills, in Airflow, or with "
     "clickmill decide-backfill {id}.",
     "swapping": "It is approved, and some tables have it: start it again with the same hours, and the others follow.",
     "published": "To restore what was published before: clickmill undo {id}.",

@@ -30,21 +30,25 @@ def render_page(template: Path, *more_style_sheets: str, **values: object) -> st
     )
 
 
-def render_served_page(template: Path, script: str, *more_style_sheets: str, **values: object) -> tuple[str, str]:
+def render_served_page(
+    template: Path, scripts: Sequence[str], *more_style_sheets: str, may_act: bool = False, **values: object
+) -> tuple[str, str]:
     """A page for a server to send, and the Content-Security-Policy to send with it.
 
-    The policy allows the page its own style sheet, this one script by its hash, forms and frames of its own origin.
+    The policy allows the page its own style sheet, these scripts by their hash, forms and frames of its own origin, and
+    requests to it where one ``may_act``.
     """
     style_sheet = _style_sheet(template.parent, more_style_sheets)
-    script_text = (template.parent / script).read_text(encoding="utf-8")
+    script_text = "".join((template.parent / script).read_text(encoding="utf-8") for script in scripts)
+    connect = "connect-src 'self'; " if may_act else ""
     policy = (
-        f"default-src 'none'; style-src {_source_of(style_sheet)}; script-src {_source_of(script_text)}; "
+        f"default-src 'none'; style-src {_source_of(style_sheet)}; script-src {_source_of(script_text)}; {connect}"
         "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
     )
     page = (
         _environment(template.parent)
         .get_template(template.name)
-        .render(**values, style_sheet=Markup(style_sheet), script=Markup(script_text), policy=None)
+        .render(**values, style_sheet=Markup(style_sheet), script=Markup(script_text), policy=None, may_act=may_act)
     )
     return page, policy
 

@@ -68,6 +68,17 @@ class QualityIndex:
         )
         return {(suite, hour): Counts(*counts) for suite, hour, *counts in rows}
 
+    def counts_by_source(self, hours: HourRange, *, table: str | None = None) -> dict[tuple[str, str], Counts]:
+        """By source and day, such as ``2026-03-01``, the newest verdicts of its log hours, summed."""
+        filters, values = _filters(None, table)
+        rows = self._connection.execute(
+            "SELECT source, substr(hour, 1, 10), sum(passed), sum(undecided), sum(warnings), sum(failures) "
+            "FROM verdict INDEXED BY verdict_by_hour WHERE newest AND hour >= ? AND hour < ? "
+            f"AND source IS NOT NULL{filters} GROUP BY 1, 2",
+            (str(hours.start), str(hours.end), *values),
+        )
+        return {(source, day): Counts(*counts) for source, day, *counts in rows}
+
     def bad_hours(self, *, source: str | None = None, table: str | None = None) -> list[tuple[str, Counts]]:
         """Every hour, newest first, that fails or warns, with the verdicts that do so, summed."""
         filters, values = _filters(source, table)

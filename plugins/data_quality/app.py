@@ -21,7 +21,7 @@ from airflow.models.dagrun import DagRun
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from sqlalchemy import select
+from sqlalchemy import func, select
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from include.errors import ClickmillError, UsageError
@@ -30,6 +30,7 @@ from include.job_arguments import arguments_of_run
 from include.locks import locks_of
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
+from include.sources import load_sources
 from include.storage import is_on_disk
 from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
@@ -38,8 +39,17 @@ from plugins.data_quality.links import Links
 from plugins.data_quality.listings import LISTINGS, render_listing
 from plugins.data_quality.metric import METRIC_DAYS, render_metric
 from plugins.data_quality.overview import Filters, Wait, late_files, render_overview
+from plugins.data_quality.plans import DEFAULT_CHUNK, PlanRequest, make_plans, render_plans
 from plugins.data_quality.quarantine import read_quarantine
+from plugins.data_quality.questions import OpenQuestions
 from plugins.data_quality.rendering import render_message
+from plugins.data_quality.rights import (
+    BACKFILL_CLICKS,
+    REPLAY_QUARANTINED,
+    UNDO_BACKFILL,
+    UserRights,
+    may_start_backfills,
+)
 
 log = logging.getLogger("clickmill.data_quality")
 
@@ -95,6 +105,18 @@ def runs_of_hour(session: SessionDep, hour: str) -> Sequence[ShownRun]:
     return [ShownRun(run.dag_id, run.run_id, str(run.state)) for run in runs]
 
 
+def newest_run(dag_id: str) -> Callable[[SessionDep], int]:
+    """Airflow's number of the DAG's newest run; 0 before the first.
+
+    It is in the id of the run that a page starts: all who have seen the same start the same, once.
+    """
+
+    def newest(session: SessionDep) -> int:
+        return session.scalar(select(func.max(DagRun.id)).where(DagRun.dag_id == dag_id)) or 0
+
+    return newest
+
+
 Index = Annotated[QualityIndex, Depends(read_index)]
 Waits = Annotated[Sequence[Wait], Depends(waits)]
 Runs = Annotated[Sequence[ShownRun], Depends(runs_of_hour)]
@@ -103,15 +125,33 @@ router = APIRouter()
 
 @router.get("/")
 def overview(
-    request: Request, index: Index, waits: Waits, first: str = "", last: str = "", source: str = "", table: str = ""
+    request: Request,
+    index: Index,
+    waits: Waits,
+    questions: OpenQuestions,
+    rights: UserRights,
+    first: str = "",
+    last: str = "",
+    source: str = "",
+    table: str = "",
 ) -> Response:
     """What needs attention, and the grid of hours."""
-    late = late_files(_settings(request))
-    return _answer(render_overview(index, Filters.of(first, last, source, table), _links(request), late, waits))
+    late, filters = late_files(_settings(request)), Filters.of(first, last, source, table)
+    page = render_overview(index, filters, _links(request), late, waits, questions=questions, rights=rights)
+    return _answer(page)
 
 
 @router.get("/hours/{hour}")
-def one_hour(request: Request, index: Index, runs: Runs, hour: str, source: str = "") -> Response:
+def one_hour(
+    request: Request,
+    index: Index,
+    runs: Runs,
+    questions: OpenQuestions,
+    rights: UserRights,
+    newest_replay: Annotated[int, Depends(newest_run(REPLAY_QUARANTINED))],
+    hour: str,
+    source: str = "",
+) -> Response:
     """An hour, as log hour and as click hour."""
     at = Hour.parse(hour)
     page = render_hour(
@@ -122,6 +162,9 @@ def one_hour(request: Request, index: Index, runs: Runs, hour: str, source: str 
         quarantine=read_quarantine(_settings(request), at, source or None),
         left_out=read_left_out(_settings(request), at, source or None),
         runs=runs,
+        question=questions.by_hour.get(str(at)),
+        rights=rights,
+        newest_replay=newest_replay,
     )
     if page is None:
         raise HTTPException(404, f"Nothing is known of {at}: no run has validated it yet.")
@@ -159,10 +202,32 @@ def run(request: Request, session: SessionDep, dag_id: str, run_id: str) -> Resp
     return RedirectResponse(links.days(hours), 303)
 
 
+@router.get("/plan", dependencies=[Depends(may_start_backfills)])
+def plan(
+    request: Request,
+    newest_backfill: Annotated[int, Depends(newest_run(BACKFILL_CLICKS))],
+    source: str,
+    start: Annotated[str, Query(alias="from")],
+    end: Annotated[str, Query(alias="to")],
+    staged: str = "",
+    chunk: Annotated[int, Query(ge=1)] = DEFAULT_CHUNK,
+) -> Response:
+    """What a backfill would do, and the button that starts it."""
+    sources = list(load_sources(_settings(request)))
+    asked = PlanRequest.of(sources, source, start, end, staged, chunk)
+    return _answer(render_plans(asked, make_plans(asked, newest_backfill), sources, _links(request)))
+
+
 @router.get("/backfills")
-def backfills(request: Request) -> Response:
+def backfills(
+    request: Request,
+    questions: OpenQuestions,
+    rights: UserRights,
+    newest_undo: Annotated[int, Depends(newest_run(UNDO_BACKFILL))],
+) -> Response:
     """What became of each backfill, and what to do next."""
-    return _answer(render_backfills(shown_backfills(_settings(request)), _links(request)))
+    shown = shown_backfills(_settings(request), questions)
+    return _answer(render_backfills(shown, _links(request), rights, newest_undo))
 
 
 @router.get("/backfills/{backfill_id}")
@@ -209,7 +274,7 @@ def make_app(settings: Settings) -> FastAPI:
     app.include_router(router)
     app.middleware("http")(_harden)
     app.add_exception_handler(StarletteHTTPException, _refused)
-    for wrong in (UsageError, RequestValidationError):
+    for wrong in (ClickmillError, RequestValidationError):
         app.add_exception_handler(wrong, _wrong)
     for unreadable in (sqlite3.Error, filelock.Timeout):
         app.add_exception_handler(unreadable, _unreadable)

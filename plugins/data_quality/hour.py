@@ -14,6 +14,7 @@ from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
 from plugins.data_quality.quarantine import Quarantine
 from plugins.data_quality.rendering import advice_of, render_page
+from plugins.data_quality.rights import Rights
 
 MOST_CHARTS = 24
 CHART_HOURS = 7 * 24
@@ -45,8 +46,15 @@ def render_hour(
     quarantine: Sequence[Quarantine],
     left_out: Mapping[str, Mapping[str, int]],
     runs: Sequence[ShownRun],
+    question: str | None,
+    rights: Rights,
+    newest_replay: int,
 ) -> tuple[str, str] | None:
-    """The page of an hour, as log hour and as click hour, and its policy; None when nothing is known of it."""
+    """The page of an hour, as log hour and as click hour, and its policy; None when nothing is known of it.
+
+    ``question`` is the run of held_hours that asks about it, None if none does; ``newest_replay`` the number of the
+    newest run that replayed lines.
+    """
     results, events, validations = index.results(hour), index.events(hour), index.runs(hour)
     if not results and not events:
         return None
@@ -57,6 +65,7 @@ def render_hour(
     newest = events[-1] if events else None
     failures = [result for result in shown if result.severity == "critical" and result.outcome == "fail"]
     at = Hour.parse(hour)
+    is_asked = newest is not None and newest.outcome == "held" and question is not None and rights.decide_hours
     return render_page(
         "quality_hour.html",
         links,
@@ -82,6 +91,11 @@ def render_hour(
         validations=validations[::-1],
         docs=sorted({result.link for result in shown if result.link}),
         runs=runs,
+        again=HourRange.single(at),
+        question=question if is_asked else None,
+        rights=rights,
+        newest_replay=newest_replay,
+        may_act=is_asked or (rights.replay and bool(quarantine)),
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from urllib.parse import quote, urlencode
 
-from include.hours import HourRange
+from include.hours import Hour, HourRange
 from include.quality_index import Result
 
 
@@ -25,6 +26,22 @@ class Links:
         """The overview of the days of these hours."""
         query = urlencode({"first": hours.start.day, "last": hours.end.plus(-1).day})
         return f"{self.pages}/?{query}#hours"
+
+    def day(self, day: date, source: str | None = None, table: str | None = None) -> str:
+        """The overview of a day, of one source or table or of all."""
+        asked = {"first": str(day), "last": str(day), "source": source, "table": table}
+        return f"{self.pages}/?{urlencode({name: value for name, value in asked.items() if value})}#hours"
+
+    def plan(self, source: str, hours: HourRange, *, staged: bool = False, chunk: int | None = None) -> str:
+        """The plan of a backfill of these log hours of a source, or of ``all``."""
+        more = {"staged": "on"} if staged else {}
+        more |= {"chunk": str(chunk)} if chunk else {}
+        query = urlencode({"source": source, "from": str(hours.start), "to": str(hours.end)} | more)
+        return f"{self.pages}/plan?{query}"
+
+    def plan_hour(self, source: str, hour: Hour) -> str:
+        """The same of one log hour."""
+        return self.plan(source, HourRange.single(hour))
 
     def metric(self, result: Result) -> str:
         """The page of a check's values."""

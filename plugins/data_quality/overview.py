@@ -10,18 +10,27 @@ from urllib.parse import urlencode
 
 from include.errors import UsageError
 from include.holds import Event, Failure, not_shown
-from include.hours import Hour, HourRange
+from include.hours import Hour, HourRange, contiguous
 from include.quality_index import Counts, QualityIndex, Result
 from include.settings import Settings
 from include.sources import load_sources
 from include.unpublished import files_landed_since, late_names
+from plugins.data_quality.held_groups import HeldGroup, grouped
 from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
 from plugins.data_quality.listings import LISTINGS
+from plugins.data_quality.questions import Questions
 from plugins.data_quality.rendering import SIGNS, advice_of, render_page
+from plugins.data_quality.rights import Rights
 
 DEFAULT_DAYS, MOST_DAYS = 3, 31
+#: Of so many days each suite is shown; of more, the worst of an hour.
+MOST_DETAILED_DAYS = 4
+#: From bad to good: of several cells the first of these is what one should know.
+_WORST_FIRST = ("held", "fail", "warning", "published_anyway", "dropped", "released", "undecided", "missing")
 MOST_LISTED, MOST_OPEN = 12, 4
+#: Held hours that one page has: a month of them.
+MOST_HELD = 744
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,14 @@ class GridHour:
 
 
 @dataclass(frozen=True)
+class SourceDays:
+    """A source, and of each of the days the worst of its log hours."""
+
+    source: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
 class Wait:
     """A job that waits until another one gives a lock away: each in words, with process, host and since when."""
 
@@ -99,14 +116,14 @@ class LateFiles:
     """Files of a log hour that landed after it was ingested; nobody has read them."""
 
     source: str
-    hour: str
+    hour: Hour
     names: tuple[str, ...]
 
 
 def late_files(settings: Settings) -> list[LateFiles]:
     """Those of all sources whose logs land, the newest hours first."""
     late_hours = [
-        LateFiles(source.name, str(hour), tuple(late))
+        LateFiles(source.name, hour, tuple(late))
         for source in load_sources(settings).values()
         for hour, names in files_landed_since(settings, source).items()
         if (late := late_names(names))
@@ -124,10 +141,18 @@ class Concern:
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
     more: tuple[str, ...] = ()
+    group: HeldGroup | None = None
 
 
 def render_overview(
-    index: QualityIndex, filters: Filters, links: Links, late: Sequence[LateFiles] = (), waits: Sequence[Wait] = ()
+    index: QualityIndex,
+    filters: Filters,
+    links: Links,
+    late: Sequence[LateFiles] = (),
+    waits: Sequence[Wait] = (),
+    *,
+    questions: Questions,
+    rights: Rights,
 ) -> tuple[str, str]:
     """The overview, and its policy: what needs attention first, then the grid."""
     span = index.span()
@@ -140,6 +165,7 @@ def render_overview(
             listings=LISTINGS,
             late=late,
             waits=waits,
+            rights=rights,
             most_open=MOST_OPEN,
             most_listed=MOST_LISTED,
         )
@@ -149,7 +175,9 @@ def render_overview(
     publications = index.publications(hours)
     suites = [suite for suite in index.suites() if any(suite == seen for seen, _ in counts)]
     days = _grid(hours, span, suites, counts, publications)
+    is_detailed = len(days) <= MOST_DETAILED_DAYS
     held = index.held()
+    groups = grouped(held[:MOST_HELD], questions.by_hour)
     decided = index.decided()
     # An hour is listed once.
     held_hours = {str(event.hour) for event in held}
@@ -169,9 +197,12 @@ def render_overview(
         sources=index.sources(),
         tables=index.tables(),
         rows=["publication", *suites],
-        days=days,
+        days=days if is_detailed else [],
+        worst_by_day=[] if is_detailed else [(day, _worst_by_hour(of_day)) for day, of_day in days],
+        sources_by_day=[] if is_detailed else _by_source(index, filters, hours, [day for day, _ in days]),
         held_count=len(held),
-        held=[_held(index, event) for event in held[:MOST_LISTED]],
+        held=[_held(index, group) for group in groups],
+        held_left_out=len(held[MOST_HELD:]),
         decided_count=len(decided),
         decided=decided[:MOST_LISTED],
         failing_count=len(failing),
@@ -186,6 +217,8 @@ def render_overview(
         later=_shifted(filters, hours, 1) if hours.end <= span[1] else None,
         most_days=MOST_DAYS,
         most_open=MOST_OPEN,
+        rights=rights,
+        may_act=rights.decide_hours and any(group.can_be_answered for group in groups),
     )
 
 
@@ -212,6 +245,29 @@ def _grid(
     return days[::-1]
 
 
+def _worst_by_hour(hours: Sequence[GridHour]) -> list[tuple[str, Cell] | None]:
+    """Of each of the 24 hours of a day its name and its worst cell; None outside of what is known."""
+    known = {hour.hour: (hour.hour, _worst(hour.cells)) for hour in hours}
+    day = next(iter(known))[:10]
+    return [known.get(f"{day}T{number:02}") for number in range(24)]
+
+
+def _worst(cells: Sequence[Cell]) -> Cell:
+    if all(cell.state == "missing" for cell in cells):
+        return cells[0]
+    by_state = {cell.state: cell for cell in reversed(cells)}
+    return next((by_state[state] for state in _WORST_FIRST[:-1] if state in by_state), Cell("pass", "passed"))
+
+
+def _by_source(index: QualityIndex, filters: Filters, hours: HourRange, days: Sequence[date]) -> list[SourceDays]:
+    counts = index.counts_by_source(hours, table=filters.table)
+    sources = sorted({source for source, _ in counts if filters.source in (None, source)})
+    return [
+        SourceDays(source, tuple(_cell(counts.get((source, str(day)), Counts()), "missing") for day in reversed(days)))
+        for source in sources
+    ]
+
+
 def _cell(counts: Counts, absent: str) -> Cell:
     state = counts.state
     if state == "missing":
@@ -229,19 +285,14 @@ def _cell(counts: Counts, absent: str) -> Cell:
     return Cell(state, ", ".join(words))
 
 
-def _missing(days: Sequence[tuple[date, Sequence[GridHour]]]) -> list[str]:
-    """The hours without any verdict, neighbours together, such as ``2026-03-01T05 to 2026-03-01T07``."""
-    missing = sorted(
+def _missing(days: Sequence[tuple[date, Sequence[GridHour]]]) -> list[HourRange]:
+    """The hours without any verdict, neighbours together."""
+    return contiguous(
         Hour.parse(hour.hour)
         for _, hours in days
         for hour in hours
         if all(cell.state == "missing" for cell in hour.cells)
     )
-    runs = []
-    for _, run in groupby(enumerate(missing), key=lambda place: place[1].number - place[0]):
-        hours = [hour for _, hour in run]
-        runs.append(str(hours[0]) if len(hours) == 1 else f"{hours[0]} to {hours[-1]}")
-    return runs
 
 
 def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
@@ -263,12 +314,15 @@ def _many_urls(index: QualityIndex, source: str | None) -> list[Result]:
     return [result for result in newest if result is not None and result.state in ("warning", "fail")]
 
 
-def _held(index: QualityIndex, event: Event) -> Concern:
-    hour = str(event.hour)
+def _held(index: QualityIndex, group: HeldGroup) -> Concern:
+    """What was found in the newest hour of the group, and since when the oldest is held."""
+    newest, oldest = group.events[0], group.events[-1]
+    hour = str(newest.hour)
     failures = [result for result in index.results(hour, failing_only=True) if result.severity == "critical"]
-    reasons = (event.because,) if event.because else tuple(map(_in_words, failures))
+    reasons = newest.examples or ((newest.because,) if newest.because else tuple(map(_in_words, failures)))
     hold = Hold.of(index, hour)
-    return Concern(hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
+    since = Hold.of(index, str(oldest.hour)).since
+    return Concern(hour, "held", since, reasons, advice_of(failures), (hold.described,), group)
 
 
 def _is_answered(index: QualityIndex, hour: str, answer: Event | None) -> bool:

@@ -30,12 +30,13 @@ SIGNS = {
 }
 
 
-def render_page(template: str, links: Links, **values: Any) -> tuple[str, str]:
-    """The page and its policy."""
+def render_page(template: str, links: Links, *, may_act: bool = False, **values: Any) -> tuple[str, str]:
+    """The page and its policy; with the script that asks Airflow's API, if there is something to do on it."""
     return render_served_page(
         _TEMPLATES / template,
-        "leave_frame.js",
+        ["leave_frame.js", *(["acts.js"] if may_act else [])],
         "quality.css",
+        may_act=may_act,
         **values,
         links=links,
         SIGNS=SIGNS,

@@ -96,6 +96,19 @@ def operator(running: Project, admin: AirflowApi) -> AirflowApi:
     return api
 
 
+@pytest.fixture(scope="module")
+def viewer(running: Project, admin: AirflowApi) -> AirflowApi:
+    return user(running, admin, "Viewer")
+
+
+def page(api: AirflowApi, path: str) -> tuple[int, str]:
+    """Status and text of a page on data quality, for the client's user."""
+    api.call("GET", "/api/v2/version")
+    cookie = {"Cookie": f"_token={api._token}"}
+    answer = httpx.get(f"{api._services.airflow_url}/data-quality/{path}", headers=cookie, timeout=PATIENCE)
+    return answer.status_code, answer.text
+
+
 def store(running: Project) -> dict[str, str]:
     """How this machine reaches the object store."""
     return {
@@ -189,9 +202,7 @@ def test_run_again_nothing_changes(running: Project, operator: AirflowApi, first
     assert (in_the_lake(running, PUBLISHED[0]), in_the_database(running, PUBLISHED[0])) == before
 
 
-def test_a_viewer_sees_and_starts_nothing(running: Project, admin: AirflowApi, first_hours: list[Hour]) -> None:
-    viewer = user(running, admin, "Viewer")
-
+def test_a_viewer_sees_and_starts_nothing(viewer: AirflowApi, first_hours: list[Hour]) -> None:
     assert viewer.runs(CLICKS_HOURLY, first_hours)
     with pytest.raises(ApiError) as refused:
         run(viewer, first_hours, again=True)
@@ -212,7 +223,12 @@ def test_openlineage_is_told_which_tables_a_task_read_and_wrote(running: Project
 
 
 def test_a_held_hour_is_published_by_an_approver_and_not_by_an_operator(
-    running: Project, landing: Path, admin: AirflowApi, operator: AirflowApi, first_hours: list[Hour]
+    running: Project,
+    landing: Path,
+    admin: AirflowApi,
+    operator: AirflowApi,
+    viewer: AirflowApi,
+    first_hours: list[Hour],
 ) -> None:
     broken = SampleSpec(start=BROKEN, hours=1, clicks_per_hour=600, seed=5, broken={BROKEN: 0.7})
     truth = make_sample(broken, landing)
@@ -226,6 +242,13 @@ def test_a_held_hour_is_published_by_an_approver_and_not_by_an_operator(
         return error.value.status
 
     run_id = question(admin, BROKEN)
+    # The pages offer what each may do, and refuse the rest.
+    plan = f"plan?source=web&from={BROKEN}&to={BROKEN.plus(1)}"
+    for api, decides, plans in ((operator, False, True), (approver, True, False), (viewer, False, False)):
+        status, text = page(api, f"hours/{BROKEN}")
+        assert (status, f'value="{run_id}"' in text, "/plan?" in text) == (200, decides, plans)
+        status, text = page(api, plan)
+        assert (status, "web: can be started" in text) == ((200, True) if plans else (403, False))
     publish = {"chosen_options": ["Publish anyway"], "params_input": {"reason": "that is all"}}
     asked = f"/api/v2/dags/held_hours/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
     assert refused(operator, "PATCH", asked, publish) == 403

@@ -26,7 +26,7 @@ def main() -> None:
     """Take them all."""
     services = running_services()
     with open_index(Settings.from_environment()) as index:
-        hour = index.held()[0].hour
+        hour = str(index.held()[0].hour)
     api = AirflowApi(services)
     run_hours(api, CLICKS_HOURLY, [Hour.parse(hour)], "web", again=True, at_once=1, display=Silent())
     runs = api.call("GET", f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns", partition_key_pattern=hour, limit=1)["dag_runs"]

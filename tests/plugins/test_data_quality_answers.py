@@ -97,7 +97,8 @@ def test_files_that_landed_late_are_named_also_if_nothing_was_validated(client: 
         "ingested_at": datetime.now(UTC),
     }  # fmt: skip
     write_deltalake(settings.lake / INGEST_ACCOUNTING.name, as_arrow(INGEST_ACCOUNTING, [account]))
-    late = f'web <span class="hour">{HOUR}</span>: &lt;b&gt;.json</li>'
+    plan = "/data-quality/plan?source=web&amp;from=2026-03-01T05&amp;to=2026-03-01T06"
+    late = f'web <a href="{plan}" class="hour">{HOUR}</a>: &lt;b&gt;.json</li>'
     assert "1 log hour with files that nobody has read." in client.get("").text
     assert late in client.get("").text
     append(settings.lake, [*validated_hours(Hour.parse("2026-03-01T00"), 5, seed=3)[0]])
@@ -144,15 +145,15 @@ def test_every_bad_hour_is_listed_once_held_before_failing_before_warning(
     for number, hour in enumerate(hours):
         severity = "warning" if number >= 22 else "critical"
         failed = Row(hour=hour, partition=f"web {hour}", outcome="fail", severity=severity)
-        append(settings.lake, [failed, event(hour, "held" if number < 15 else "published", "why")])
+        append(settings.lake, [failed, event(hour, "held" if number < 3 else "published", f"why {number}")])
     text = client.get("").text
-    assert "15 click hours held" in text
-    assert "7 hours with critical failures" in text
+    assert "3 click hours held" in text
+    assert "19 hours with critical failures" in text
     assert "2 hours with warnings only" in text
     listed = re.findall(r'class="concern (\w+)">\s*<h3><a href="[^"]*/hours/([^"]*)"', text)
-    # At most twelve of a kind, newest first.
-    assert listed == [("held", hour) for hour in hours[14:2:-1]] + [("fail", hour) for hour in hours[21:14:-1]]
-    assert "and 3 earlier held hours" in text
+    # Of those that fail at most twelve, newest first.
+    assert listed == [("held", hour) for hour in hours[2::-1]] + [("fail", hour) for hour in hours[21:9:-1]]
+    assert "and 7 earlier failing hours" in text
 
 
 def test_filters_keep_their_choice_and_change_the_grid(client: TestClient, settings: Settings) -> None:
@@ -164,6 +165,35 @@ def test_filters_keep_their_choice_and_change_the_grid(client: TestClient, setti
     assert 'class="fail"' not in of_shop
     assert 'class="fail"' in client.get("", params={"source": "web"}).text
     assert "No hour of these days was validated" in client.get("", params={"first": "2027-01-01"}).text
+
+
+def test_of_many_days_there_is_a_row_each_with_the_worst_of_every_hour(client: TestClient, settings: Settings) -> None:
+    rows: list[Any] = []
+    for day, hour in (("01", "05"), ("02", "00"), ("09", "23")):
+        name = f"2026-03-{day}T{hour}"
+        rows += [Row(hour=name, partition=f"{of} {name}", source=of) for of in ("web", "shop")]
+        rows += [Row(hour=name, suite="aggregates", partition=name, source=None), event(name, "published")]
+    warned = {"outcome": "fail", "severity": "warning"}
+    rows.append(Row(hour="2026-03-02T00", partition="shop 2026-03-02T00", source="shop", suite="volume", **warned))
+    rows += [Row(hour="2026-03-09T23", partition="2026-03-09T23", source=None, suite="layout", outcome="fail")]
+    append(settings.lake, rows)
+    text = client.get("", params={"first": "2026-03-01", "last": "2026-03-09"}).text
+    by_day, by_source = re.findall(r'<table class="squares">.*?</table>', text, re.DOTALL)
+    assert re.findall(r'<th scope="row"><a href="[^"]*first=([^&]*)&amp;last=\1#hours">\1</a>', by_day) == [
+        f"2026-03-0{day}" for day in range(9, 0, -1)
+    ]
+    states = [re.findall(r'<td(?: class="(\w+)")?>', row) for row in re.findall(r"<tr>.*?</tr>", by_day)[1:]]
+    assert [len(of_day) for of_day in states] == [24] * 9
+    assert (states[0][23], states[7][0], states[8][5]) == ("fail", "warning", "pass")
+    assert set(states[1]) == {"missing"}
+    assert states[8][:5] == [""] * 5, "nothing is known from before the first hour"
+    of_shop, of_web = re.findall(r"<tr>.*?</tr>", by_source)[1:]
+    absent = ["missing"] * 6
+    assert re.findall(r'<td class="(\w+)">', of_shop) == ["pass", "warning", *absent, "pass"]
+    assert re.findall(r'<td class="(\w+)">', of_web) == ["pass", "pass", *absent, "pass"]
+    assert "source=shop" in of_shop
+    alone = client.get("", params={"first": "2026-03-01", "last": "2026-03-09", "source": "web"}).text
+    assert alone.count('<table class="squares">') == 1
 
 
 @pytest.mark.parametrize(

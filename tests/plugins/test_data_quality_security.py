@@ -36,7 +36,7 @@ def anonymous(app: FastAPI) -> TestClient:
 def test_every_route_and_every_method_refuses_an_anonymous_request(app: FastAPI, anonymous: TestClient) -> None:
     append(pages_lake(app), [Row()])
     paths = {re.sub(r"{[^}]*}", HOUR, route.path) for route in app.routes if isinstance(route, APIRoute)}
-    assert len(paths) == 8
+    assert len(paths) == 9
     paths |= {f"/{name}" for name in LISTINGS}
     for path in [*paths, "/none", "/docs", "/openapi.json", "/hours/", f"/hours/{HOUR}/"]:
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
@@ -91,9 +91,11 @@ def test_the_tab_of_a_run_asks_for_that_dag_too(
 
 ADDRESSES = ("href", "src", "action", "formaction", "data")
 KNOWN_ATTRIBUTES = {
-    "action", "aria-label", "aria-labelledby", "charset", "class", "colspan", "content", "cx", "cy", "d",
-    "data-airflow", "data-sign", "height", "href", "id", "lang", "method", "name", "open", "r", "rel", "role",
-    "scope", "selected", "tabindex", "title", "transform", "type", "value", "viewbox", "width", "x", "y",
+    "action", "aria-label", "aria-labelledby", "autocomplete", "charset", "checked", "class", "colspan", "content",
+    "cx", "cy", "d", "data-act", "data-airflow", "data-api", "data-choices", "data-conf", "data-dag", "data-reason",
+    "data-run", "data-sign", "data-task", "height", "href", "id", "lang", "maxlength", "method", "name", "open",
+    "placeholder", "r", "rel", "required", "role", "scope", "selected", "tabindex", "title", "transform", "type",
+    "value", "viewbox", "width", "x", "y",
 }  # fmt: skip
 
 
