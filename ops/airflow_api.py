@@ -99,8 +99,9 @@ class AirflowApi:
             ClickmillError: Airflow cannot be reached.
         """
         asked = {name: value for name, value in query.items() if value is not None}
-        # A second run of the same name is refused; what else is made by POST would be made twice.
-        is_safe = method != "POST" or path.endswith("/list") or "dag_run_id" in (body or {})
+        # A second run or connection of the same name is refused; what else is made by POST would be made twice.
+        is_named = not {"connection_id", "dag_run_id"}.isdisjoint(body or {})
+        is_safe = method != "POST" or path.endswith("/list") or is_named
         passing = (500, 503) if is_safe else (503,)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -292,13 +293,10 @@ class AirflowApi:
             return None
 
     def open_questions(self) -> dict[str, str]:
-        """Return the click hours that held_hours asks about, each with the page where to answer, oldest first."""
-        questions = {}
+        """Return the click hours that held_hours asks about, each with the id of the run that does, oldest first."""
         path = f"/api/v2/dags/{HELD_HOURS}/dagRuns"
-        for run in self._pages(path, "dag_runs", order_by="id", state=["queued", "running"]):
-            page = f"/dags/{HELD_HOURS}/runs/{quote(run['dag_run_id'])}/tasks/ask/required_actions"
-            questions[str((run["conf"] or {}).get("hour"))] = self._services.airflow_url + page
-        return questions
+        runs = self._pages(path, "dag_runs", order_by="id", state=["queued", "running"])
+        return {str((run["conf"] or {}).get("hour")): str(run["dag_run_id"]) for run in runs}
 
     def log(self, dag_id: str, task: TaskTry) -> list[dict[str, Any] | str]:
         """Return the structured log of a task's last try."""

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -213,9 +213,9 @@ def print_failures(failures: Sequence[Failure], services: Services, console: Con
 
 
 def print_held(
-    held: Sequence[str], questions: Mapping[str, str], services: Services, is_sample: bool, console: Console
+    held: Sequence[str], questions: Collection[str], services: Services, is_sample: bool, console: Console
 ) -> None:
-    """Show for what a critical check failed, and where a person decides on the hours held for it."""
+    """Show for what a critical check failed, and where a person decides on the click hours that are asked about."""
     if not held and not questions:
         return
     console.rule("[red]held[/red]", align="left")
@@ -223,11 +223,12 @@ def print_held(
         planted = " (planted, to show what that looks like)" if is_sample and partition in SAMPLE_HELD else ""
         line = f"{partition}: a critical check failed{planted}; what it touches stays as it was before"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for hour, page in sorted(questions.items()):
-        console.print(f"decide on {hour}: {page}", markup=False, highlight=False, soft_wrap=True)
-    if not questions:
+    if questions:
+        more = f" and {len(questions) - 1} more" if len(questions) > 1 else ""
+        console.print(f"decide on {min(questions)}{more}, or fix the cause and run again:", highlight=False)
+        console.print(services.data_quality_url, highlight=False, soft_wrap=True)
+    else:
         console.print(f"decided already, or no longer held: {services.airflow_url}/dags/{HELD_HOURS}", highlight=False)
-    console.print("or fix it, land it again and run it again: README, Held hours", highlight=False)
 
 
 def print_addresses(services: Services, home: Home, console: Console) -> None:
@@ -238,7 +239,7 @@ def print_addresses(services: Services, home: Home, console: Console) -> None:
             "Airflow",
             f"{services.airflow_url}  (user {services.airflow_user}, password {services.airflow_password})",
         ),
-        ("data quality", f"{services.airflow_url}/plugin/data-quality"),
+        ("data quality", services.data_quality_url),
         ("Spark UI", services.spark_ui_url),
         ("report", report.as_uri() if report.exists() else f"not yet: {report}"),
         ("data", str(home.data)),

@@ -31,6 +31,11 @@ class Services:
         return _address(self.airflow_port)
 
     @property
+    def data_quality_url(self) -> str:
+        """The pages on data quality in Airflow's UI."""
+        return f"{self.airflow_url}/plugin/data-quality"
+
+    @property
     def spark_ui_url(self) -> str:
         """Spark's own UI and its REST API (/api/v1)."""
         return _address(self.spark_ui_port)

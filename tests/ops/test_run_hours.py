@@ -244,14 +244,16 @@ def test_a_held_hour_is_exit_code_3_unless_it_was_planted() -> None:
 
 def test_what_is_held_is_shown_with_the_page_where_to_decide(tmp_path: Path, console: Console) -> None:
     services = Services(tmp_path, 8081, 15003, 4041, "admin", "pass-word", "to-ken")
-    page = "http://localhost:8081/dags/held_hours/runs/x/tasks/ask/required_actions"
 
-    print_held(["web 2026-03-01T08"], {"2026-03-01T08": page}, services, True, console)
+    print_held(["web 2026-03-01T08"], {"2026-03-01T08"}, services, True, console)
+    print_held(["web 2026-03-01T08"], {"2026-03-01T09", "2026-03-01T08"}, services, True, console)
     print_held(["web 2026-03-01T09"], {}, services, True, console)
 
     lines = printed(console).splitlines()
     assert any("web 2026-03-01T08: a critical check failed (planted" in line for line in lines)
-    assert f"decide on 2026-03-01T08: {page}" in lines
+    assert "decide on 2026-03-01T08, or fix the cause and run again:" in lines
+    assert "decide on 2026-03-01T08 and 1 more, or fix the cause and run again:" in lines
+    assert lines.count("http://localhost:8081/plugin/data-quality") == 2
     assert any(line.startswith("web 2026-03-01T09: a critical check failed;") for line in lines)
     assert any("decided already, or no longer held" in line for line in lines)
     print_held([], {}, services, True, console)

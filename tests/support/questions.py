@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from urllib.parse import unquote
 
 from include.hours import Hour
 from ops.airflow_api import HELD_HOURS, AirflowApi
@@ -17,8 +16,7 @@ _READING_SECONDS = 2.0
 
 def question(api: AirflowApi, hour: Hour) -> str:
     """The id of the run of held_hours that waits for an answer about the click hour, when it does."""
-    page: str = wait_until(lambda: api.open_questions().get(str(hour)), "the question is asked")
-    run_id = unquote(page.split("/runs/")[1].split("/")[0])
+    run_id: str = wait_until(lambda: api.open_questions().get(str(hour)), "the question is asked")
     text_of_question(api, f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}")
     return run_id
 

@@ -3,13 +3,18 @@ const dags = `${document.body.dataset.api}/dags/`;
 const lookAgainMs = 2000;
 const mostRuns = 50;
 const done = "Done. Load the page again to see what is left.";
+const notDone = "Not all of it was done by you: see what is said of each, and load the page again.";
 const ended = ["success", "failed", "skipped", "upstream_failed", "removed"];
 
-async function ask(method, path, body) {
+async function ask(method, path, body, triesLeft = 10) {
   const headers = { Accept: "application/json", "Content-Type": "application/json" };
   const answer = await fetch(dags + path, { method, headers, body: body && JSON.stringify(body) });
   const value = await answer.json().catch(() => ({}));
   if (answer.ok) return value;
+  if (answer.status === 503 && triesLeft) { // its database is busy: nothing was done
+    await new Promise((wake) => setTimeout(wake, 1000));
+    return ask(method, path, body, triesLeft - 1);
+  }
   const detail = typeof value.detail === "string" ? value.detail : value.detail?.reason ?? value.detail?.[0]?.msg;
   throw Object.assign(new Error(detail ?? `Airflow answers ${answer.status}`), { status: answer.status });
 }
@@ -50,6 +55,7 @@ const acts = {
   async answer(form, choice) {
     const { dag, task, reason } = form.dataset;
     const places = new Map();
+    let isAllDone = true;
     for (const run of form.querySelectorAll("input[name=run]:checked, input[type=hidden][name=run]")) {
       places.set(run.value, run.closest("li, .decision").querySelector("output"));
     }
@@ -60,6 +66,7 @@ const acts = {
         await ask("PATCH", `${dag}/dagRuns/${encodeURIComponent(run)}/taskInstances/ask/-1/hitlDetails`, body);
         place.textContent = "answered; it is being carried out";
       } catch (error) {
+        isAllDone = false;
         place.textContent = error.status === 409 ? "somebody has answered already" : error.message;
         if (error.status !== 409) places.delete(run);
       }
@@ -70,9 +77,10 @@ const acts = {
       const label = tasks.map((each) => each.rendered_map_index).filter(Boolean).pop();
       place.textContent = last.rendered_map_index ?? label ?? last.state;
       place.dataset.state = last.state;
+      isAllDone &&= last.state === "success";
       return true;
     });
-    return done;
+    return isAllDone ? done : notDone;
   },
 
   async start(form, choice) {
@@ -81,6 +89,7 @@ const acts = {
     const reason = form.elements.reason.value.trim();
     const places = new Map();
     let waits = false;
+    let isAllDone = true;
     for (const place of form.querySelectorAll("output[data-run]")) {
       const run = place.dataset.run + suffix;
       const body = { dag_run_id: run, logical_date: null, conf: { ...JSON.parse(place.dataset.conf), ...more, reason } };
@@ -89,6 +98,7 @@ const acts = {
         await ask("POST", `${dag}/dagRuns`, body);
         place.textContent = "started";
       } catch (error) {
+        isAllDone = false;
         place.textContent = error.status === 409 ? "somebody has started it already" : error.message;
         if (error.status !== 409) continue;
       }
@@ -97,7 +107,7 @@ const acts = {
     await follow(dag, places, null, (tasks, place) => {
       const states = {};
       for (const each of tasks) {
-        const state = (each.state ?? "waiting").replace("_", " ");
+        const state = (each.state ?? "waiting").replaceAll("_", " ");
         const of = (states[each.task_id] ??= {});
         of[state] = (of[state] ?? 0) + 1;
       }
@@ -110,8 +120,10 @@ const acts = {
       const isAsked = tasks.some((each) => each.state === "awaiting_input");
       waits ||= isAsked;
       if (isOver) place.dataset.state = tasks.some((each) => each.state === "failed") ? "failed" : "success";
+      isAllDone &&= place.dataset.state !== "failed";
       return isOver || isAsked;
     });
+    if (!isAllDone) return notDone;
     return waits ? "It waits for a decision: see Backfills." : done;
   },
 };
