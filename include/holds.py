@@ -12,6 +12,7 @@ when its log hours were ingested, and when it was counted.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -29,6 +30,10 @@ DECISIONS = {"publish": PUBLISHED_ANYWAY, "drop": DROPPED}
 RELEASE = "release"
 #: A number that is further from what was expected by so much of that distance, at most, counts as the same.
 SAME_WITHIN = 0.01
+
+#: Hours that are held for the same cause are one incident, with so many others between them at most.
+INCIDENT_HOURS = 24
+_HOUR = re.compile(r"\s*\b\d{4}-\d\d-\d\dT\d\d\b")
 
 #: The columns of ``quality_results`` that the rules read.
 COLUMNS = (
@@ -271,6 +276,25 @@ def failure_of(row: Mapping[str, Any]) -> Failure:
     )
 
 
+def holding_of(history: Sequence[Event]) -> tuple[Event, ...]:
+    """The events since nothing else became of an hour than that it is held; ``history`` has its oldest first."""
+    end = next((n for n in range(len(history), 0, -1) if history[n - 1].outcome != HELD), 0)
+    return tuple(history[end:])
+
+
+def cause_of(because: str) -> str:
+    """Of the reasons of a hold, what stays the same from hour to hour: sources and checks."""
+    return "; ".join(sorted({_HOUR.sub("", reason).strip(" :") for reason in because.split("; ")}))
+
+
+def is_of_known_incident(hour: Hour, histories: Mapping[Hour, Sequence[Event]]) -> bool:
+    """Whether another of these click hours is held for the same cause, and was before this one, which is held."""
+    holding = holding_of(histories[hour])
+    cause, began = cause_of(holding[-1].because), (holding[0].at, hour)
+    others = ((other, holding_of(events)) for other, events in histories.items() if other != hour)
+    return any(of and cause_of(of[-1].because) == cause and (of[0].at, other) < began for other, of in others)
+
+
 def answer_of(history: Sequence[Event]) -> Event | None:
     """The decision that a person has made, unless it was published since by passing the checks, or released."""
     last = next((event for event in reversed(history) if event.outcome != HELD), None)
@@ -308,8 +332,7 @@ class ClickHourState:
     @property
     def holding(self) -> tuple[Event, ...]:
         """The events since nothing else became of it than that it is held."""
-        end = next((n for n in range(len(self.history), 0, -1) if self.history[n - 1].outcome != HELD), 0)
-        return self.history[end:]
+        return holding_of(self.history)
 
     @property
     def answer(self) -> Event | None:

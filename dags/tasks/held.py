@@ -11,10 +11,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dags.tasks.defaults import WAITS_FOR_A_PERSON
-from dags.tasks.launch import announce, final_errors, page_address
+from dags.tasks.launch import announce, final_errors, log, page_address
 from dags.tasks.notes import leave_note
-from include.holds import ClickHourState, approval_run_id, compared, findings_of, findings_text, not_shown
-from include.hours import Hour
+from include.holds import (
+    INCIDENT_HOURS,
+    ClickHourState,
+    approval_run_id,
+    compared,
+    findings_of,
+    findings_text,
+    histories_of,
+    is_of_known_incident,
+    not_shown,
+)
+from include.hours import Hour, HourRange
+from include.journal import click_hours_filter, read_events
 from include.settings import Settings
 
 #: What can be answered, and the decision that it is; none for the last.
@@ -61,8 +72,11 @@ def ask_about_held(**options: Any) -> Any:
         def execute(self, context: Any) -> Any:
             with final_errors():
                 hour = Hour.parse(context["params"]["hour"])
-            self.subject, self.body, shown = _question(hour)
+            self.subject, self.body, shown, is_known = _question(hour)
             context["ti"].xcom_push(key=SHOWN, value=shown)
+            if is_known:
+                log.info("nobody is notified: somebody was, of an hour that is held for the same cause")
+                self.notifiers = []
             return super().execute(context)
 
         def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
@@ -126,8 +140,8 @@ def _lake() -> Any:
     return Lake(None, Settings.from_environment())
 
 
-def _question(hour: Hour) -> tuple[str, str, str]:
-    """Subject, body and the findings that they show.
+def _question(hour: Hour) -> tuple[str, str, str, bool]:
+    """Subject, body, the findings that they show, and whether it is of an incident that is known.
 
     Raises:
         AirflowSkipException: if there is nothing to decide.
@@ -140,7 +154,16 @@ def _question(hour: Hour) -> tuple[str, str, str]:
     first = state.not_answered[0]
     number = "" if first.value is None else f" = {first.value:.6g}"
     subject = f"Click hour {hour} is held: {first.reason}{number}"
-    return subject, body(state, numbers, page_address(f"hours/{hour}")), findings_text(state.failures)
+    text = body(state, numbers, page_address(f"hours/{hour}"))
+    return subject, text, findings_text(state.failures), _is_known(lake, state)
+
+
+def _is_known(lake: Any, state: ClickHourState) -> bool:
+    """Whether it is asked for the first time, and another hour near it is held for the same cause already."""
+    if not state.holding or state.asked != state.holding[0]:
+        return False
+    near = HourRange(state.hour.plus(-INCIDENT_HOURS - 1), state.hour.plus(INCIDENT_HOURS + 2))
+    return is_of_known_incident(state.hour, histories_of(read_events(lake.folder, click_hours_filter(list(near)))))
 
 
 def body(state: ClickHourState, numbers: list[str], page: str) -> str:

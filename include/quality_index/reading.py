@@ -99,6 +99,13 @@ class QualityIndex:
         """The newest event of every click hour that is held, newest hour first."""
         return self._newest("outcome = 'held'")[::-1]
 
+    def held_histories(self) -> dict[str, list[Event]]:
+        """All that became of each click hour that was ever held, oldest first; by hour, the oldest first."""
+        histories: dict[str, list[Event]] = {}
+        for event in self._events("hour IN (SELECT hour FROM event WHERE outcome = 'held')"):
+            histories.setdefault(str(event.hour), []).append(event)
+        return histories
+
     def decided(self) -> list[Event]:
         """The newest event of every click hour of which a person's decision stands, newest hour first."""
         return self._newest("outcome IN ('published_anyway', 'dropped')")[::-1]

@@ -34,6 +34,7 @@ from include.sources import load_sources
 from include.storage import is_on_disk
 from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
+from plugins.data_quality.incidents import render_incidents
 from plugins.data_quality.left_out import read_left_out
 from plugins.data_quality.links import Links
 from plugins.data_quality.listings import LISTINGS, render_listing
@@ -216,6 +217,14 @@ def plan(
     sources = list(load_sources(_settings(request)))
     asked = PlanRequest.of(sources, source, start, end, staged, chunk)
     return _answer(render_plans(asked, make_plans(asked, newest_backfill), sources, _links(request)))
+
+
+@router.get("/incidents")
+def all_incidents(
+    request: Request, index: Index, questions: OpenQuestions, rights: UserRights, cause: str | None = None
+) -> Response:
+    """What was held for one cause, as one thing, with its end and who decided what."""
+    return _answer(render_incidents(index, _links(request), cause, questions, rights))
 
 
 @router.get("/backfills")

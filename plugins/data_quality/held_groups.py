@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from include.errors import UsageError
-from include.holds import Event
+from include.holds import INCIDENT_HOURS, Event, cause_of
 from include.hours import Hour, HourRange, LogHour, contiguous
-
-_HOUR = re.compile(r"\s*\b\d{4}-\d\d-\d\dT\d\d\b")
-#: What is held within so many hours is run again as one range.
-_NEAR_HOURS = 24
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class HeldGroup:
         log_hours = [log_hour for partition in partitions if (log_hour := _log_hour(partition))]
         sources = {log_hour.source for log_hour in log_hours}
         hours = [log_hour.hour for log_hour in log_hours] or [event.hour for event in self.events]
-        return sources.pop() if len(sources) == 1 else "all", contiguous(hours, _NEAR_HOURS)
+        return sources.pop() if len(sources) == 1 else "all", contiguous(hours, INCIDENT_HOURS)
 
 
 def grouped(held: Iterable[Event], questions: Mapping[str, str]) -> list[HeldGroup]:
@@ -63,11 +58,6 @@ def grouped(held: Iterable[Event], questions: Mapping[str, str]) -> list[HeldGro
     for event in held:
         groups.setdefault(cause_of(event.because), []).append(event)
     return [HeldGroup(cause, tuple(events), questions) for cause, events in groups.items()]
-
-
-def cause_of(because: str) -> str:
-    """Of the reasons of a hold, what stays the same from hour to hour."""
-    return "; ".join(sorted({_HOUR.sub("", reason).strip(" :") for reason in because.split("; ")}))
 
 
 def _log_hour(partition: str) -> LogHour | None:

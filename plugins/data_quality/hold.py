@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
 
-from include.holds import Event
+from include.holds import Event, holding_of
 from include.quality_index import QualityIndex
 from plugins.data_quality.rendering import as_moment
 
@@ -27,7 +26,7 @@ class Hold:
     def of(cls, index: QualityIndex, hour: str) -> Hold:
         """That of a click hour."""
         events = index.events(hour)
-        holding = list(takewhile(lambda event: event.outcome == "held", reversed(events)))[::-1]
+        holding = holding_of(events)
         published = [event for event in events if event.outcome in ("published", "published_anyway")]
         since = holding[0].at if holding else None
         runs = {

@@ -32,6 +32,10 @@ class Links:
         asked = {"first": str(day), "last": str(day), "source": source, "table": table}
         return f"{self.pages}/?{urlencode({name: value for name, value in asked.items() if value})}#hours"
 
+    def incidents(self, cause: str) -> str:
+        """The incidents of a cause."""
+        return f"{self.pages}/incidents?{urlencode({'cause': cause})}"
+
     def plan(self, source: str, hours: HourRange, *, staged: bool = False, chunk: int | None = None) -> str:
         """The plan of a backfill of these log hours of a source, or of ``all``."""
         more = {"staged": "on"} if staged else {}

@@ -25,7 +25,7 @@ from include.hours import Hour, HourRange
 from include.journal import CLICK_HOUR, read_events
 from include.settings import Settings
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
-from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi
+from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, readable_log
 from ops.backfill import run_hours
 from ops.services.running import Services
 from samples.sample_logs import make_sample
@@ -85,10 +85,11 @@ def send(form: WebElement, reason: str, choice: str) -> None:
 
 
 def outputs(form: WebElement) -> list[str]:
-    """What the form says of each run, once it says that all is done."""
-    if not form.find_element(By.CSS_SELECTOR, "[role=status]").text.startswith("Done."):
+    """What the form says of each run, and in the end whether all of it was done, once it says that."""
+    status = form.find_element(By.CSS_SELECTOR, "[role=status]").text
+    if status in ("", "Asking Airflow…"):
         return []
-    return [output.text for output in form.find_elements(By.TAG_NAME, "output")]
+    return [*(output.text for output in form.find_elements(By.TAG_NAME, "output")), status.partition(" ")[0]]
 
 
 def published(services: Services, hours: list[Hour]) -> Counter[tuple[str, str]]:
@@ -122,7 +123,8 @@ def test_what_a_bad_release_has_left_is_repaired_by_six_clicks(
     assert published(services, BROKEN) == Counter()
 
     send(form(browser, group), "the shop says that is all", "Publish anyway")
-    texts = browser.wait(lambda _: outputs(form(browser, group)))
+    *texts, is_done = browser.wait(lambda _: outputs(form(browser, group)))
+    assert is_done == "Done."
     assert texts == [f"{hour}: published anyway by {services.airflow_user}" for hour in reversed(BROKEN)]
     assert published(services, BROKEN) == true(truth, BROKEN)
 
@@ -131,7 +133,8 @@ def test_what_a_bad_release_has_left_is_repaired_by_six_clicks(
     assert "web: can be started" in [heading.text for heading in browser.all("h2")]
     assert "never ingested" in browser.find("#plan-web + table").text
     send(form(browser, "Start"), "it had not run", "Start 1 backfill")
-    (text,) = browser.wait(lambda _: outputs(form(browser, "Start")))
+    text, is_done = browser.wait(lambda _: outputs(form(browser, "Start")))
+    assert is_done == "Done."
     assert "run_chunk: success" in text
     assert published(services, [MISSING]) == true(truth, [MISSING])
 
@@ -141,7 +144,8 @@ def test_what_a_bad_release_has_left_is_repaired_by_six_clicks(
     browser.enter_frame("Plan of a backfill")
     assert "goes on with" in browser.find("#plan-web + table").text
     send(form(browser, "Start"), "goes on", "Start 1 backfill")
-    (text,) = browser.wait(lambda _: outputs(form(browser, "Start")))
+    text, is_done = browser.wait(lambda _: outputs(form(browser, "Start")))
+    assert is_done == "Done."
     assert "run_chunk: 2 success" in text
     assert published(services, list(INTERRUPTED)) == true(truth, list(INTERRUPTED))
     assert browser.messages() == []
@@ -150,7 +154,7 @@ def test_what_a_bad_release_has_left_is_repaired_by_six_clicks(
     browser.driver.close()
     browser.driver.switch_to.window(late)
     send(form(browser, group), "no", "Drop")
-    assert browser.wait(lambda _: outputs(form(browser, group))) == texts
+    assert browser.wait(lambda _: outputs(form(browser, group))) == [*texts, "Not"]
     events = read_events(services.home / "lake", [("kind", "=", CLICK_HOUR), ("subject", "=", str(BROKEN[0]))])
     assert [(row["event"], row["actor"], row["because"]) for row in events if row["actor"]] == [
         ("published_anyway", services.airflow_user, "the shop says that is all")
@@ -158,6 +162,15 @@ def test_what_a_bad_release_has_left_is_repaired_by_six_clicks(
     browser.open(f"/data-quality/hours/{BROKEN[0]}")
     assert "the shop says that is all" in browser.find(".verdict").text
     assert browser.all("form.act[data-act=answer]") == []
+
+
+def test_of_two_hours_that_are_held_for_one_cause_somebody_is_notified_once(api: AirflowApi, truth: Truth) -> None:
+    runs = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns", order_by="-id", limit=50)["dag_runs"]
+    asked = [run["dag_run_id"] for run in runs if run["conf"].get("hour") in map(str, BROKEN)]
+    asks = [task for run_id in asked for task in api.tasks(HELD_HOURS, run_id) if task.task_id == "ask"]
+    logs = [" ".join(readable_log(api.log(HELD_HOURS, replace(ask, try_number=1)))) for ask in asks]
+    assert len(logs) == len(BROKEN)
+    assert ["nobody is notified" in text for text in logs].count(True) == len(BROKEN) - 1
 
 
 def test_two_starts_of_the_same_plan_are_one_run(browser: Browser, api: AirflowApi, truth: Truth) -> None:
@@ -173,8 +186,9 @@ def test_two_starts_of_the_same_plan_are_one_run(browser: Browser, api: AirflowA
         send(form(browser, "Start"), "twice", "Start 1 backfill")
     for window in windows:
         browser.driver.switch_to.window(window)
-        texts += browser.wait(lambda _: outputs(form(browser, "Start")))
-    assert len(set(texts)) == 1
+        texts.append(browser.wait(lambda _: outputs(form(browser, "Start"))))
+    assert texts[0][0] == texts[1][0], "the one run"
+    assert [of_window[-1] for of_window in texts] == ["Done.", "Not"]
     runs = api.call("GET", "/api/v2/dags/backfill_clicks/dagRuns", order_by="-id", limit=5)["dag_runs"]
     assert [run["conf"]["reason"] for run in runs].count("twice") == 1
 

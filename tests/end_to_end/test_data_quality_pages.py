@@ -205,7 +205,17 @@ def test_the_pages_are_dark_when_airflow_is(browser: Browser, theme: str) -> Non
     assert (max(red, green, blue) < 64) == (theme == "dark")
 
 
-@pytest.mark.parametrize("path", ["/", f"/hours/{HELD}", "/metric?suite=clicks&check=quarantined_share&series=web"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        f"/?first={FIRST.day}&last={FIRST.plus(30 * 24).day}",
+        f"/hours/{HELD}",
+        "/incidents",
+        "/metric?suite=clicks&check=quarantined_share&series=web",
+        f"/plan?source=web&from={FIRST}&to={OTHER}",
+    ],
+)
 def test_a_page_fits_a_phone(browser: Browser, path: str) -> None:
     browser.resize(PHONE)
     browser.open(f"/data-quality{path}")

@@ -20,12 +20,12 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
-from include.holds import Event, Failure
+from include.holds import Event, Failure, cause_of
 from include.hours import Hour, HourRange
 from include.journal import BACKFILL, Act, journal_row
 from include.landing import hour_folder
 from include.settings import Settings
-from plugins.data_quality.held_groups import cause_of, grouped
+from plugins.data_quality.held_groups import grouped
 from plugins.data_quality.rights import Rights
 from spark_jobs.lake.journal import append_events
 from spark_jobs.lake.lake import Lake

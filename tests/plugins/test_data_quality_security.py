@@ -36,7 +36,7 @@ def anonymous(app: FastAPI) -> TestClient:
 def test_every_route_and_every_method_refuses_an_anonymous_request(app: FastAPI, anonymous: TestClient) -> None:
     append(pages_lake(app), [Row()])
     paths = {re.sub(r"{[^}]*}", HOUR, route.path) for route in app.routes if isinstance(route, APIRoute)}
-    assert len(paths) == 9
+    assert len(paths) == 10
     paths |= {f"/{name}" for name in LISTINGS}
     for path in [*paths, "/none", "/docs", "/openapi.json", "/hours/", f"/hours/{HOUR}/"]:
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from include.holds import (
     DROPPED,
@@ -19,6 +21,7 @@ from include.holds import (
     click_hour_state,
     event_row,
     histories_of,
+    is_of_known_incident,
 )
 from include.hours import Hour, LogHour
 from include.journal import Act
@@ -311,3 +314,45 @@ def test_each_hold_has_one_approval_run() -> None:
     first, second = (histories_of([event(minute, HELD, "x")])[HOUR][-1] for minute in (3, 4))
     assert approval_run_id(HOUR, first) != approval_run_id(HOUR, second)
     assert approval_run_id(HOUR, first) == f"{HOUR}_run-3"
+
+
+def held_for(because: str, number: int, minute: float) -> dict[str, Any]:
+    hour = HOUR.plus(number)
+    return event_row(act(minute), at(minute), hour, HELD, because.format(hour=hour))
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_known"),
+    [
+        ([held_for("web {hour}: share", 1, 1)], True),
+        ([held_for("web {hour}: share", 1, 3)], False),
+        ([held_for("web {hour}: lines", 1, 1)], False),
+        ([held_for("web {hour}: share", 1, 1), event_row(act(2), at(2), HOUR.plus(1), PUBLISHED, "fine")], False),
+        ([held_for("web {hour}: lines", 1, 1), held_for("web {hour}: share", 1, 2.5)], True),
+    ],
+    ids=["held before", "held after", "other cause", "over", "the cause has changed"],
+)
+def test_an_hour_is_of_a_known_incident_if_another_is_held_for_the_same_and_was_before(
+    rows: list[dict[str, Any]], is_known: bool
+) -> None:
+    histories = histories_of([held_for("web {hour}: share", 0, 2), *rows])
+    assert is_of_known_incident(HOUR, histories) == is_known
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["web {hour}: a", "web {hour}: b", PUBLISHED]))))
+def test_of_the_hours_that_are_held_for_one_cause_one_is_the_first(happened: list[tuple[int, str]]) -> None:
+    rows = [
+        event_row(act(minute), at(minute // 3), HOUR.plus(number), PUBLISHED, "fine")
+        if because == PUBLISHED
+        else held_for(because, number, minute // 3)
+        for minute, (number, because) in enumerate(happened)
+    ]
+    histories = histories_of(rows)
+    for because in ("web {hour}: a", "web {hour}: b"):
+        held = [
+            hour
+            for hour, events in histories.items()
+            if events[-1].outcome == HELD and events[-1].because == because.format(hour=hour)
+        ]
+        first = [hour for hour in held if not is_of_known_incident(hour, histories)]
+        assert len(first) == bool(held)
