@@ -27,7 +27,7 @@ DEFAULT_DAYS, MOST_DAYS = 3, 31
 #: Of so many days each suite is shown; of more, the worst of an hour.
 MOST_DETAILED_DAYS = 4
 #: From bad to good: of several cells the first of these is what one should know.
-_WORST_FIRST = ("held", "fail", "warning", "published_anyway", "dropped", "released", "undecided", "missing")
+_WORST_FIRST = ("held", "fail", "warning", "published_anyway", "dropped", "released", "undecided")
 MOST_LISTED, MOST_OPEN = 12, 4
 #: Held hours that one page has: a month of them.
 MOST_HELD = 744
@@ -256,7 +256,7 @@ def _worst(cells: Sequence[Cell]) -> Cell:
     if all(cell.state == "missing" for cell in cells):
         return cells[0]
     by_state = {cell.state: cell for cell in reversed(cells)}
-    return next((by_state[state] for state in _WORST_FIRST[:-1] if state in by_state), Cell("pass", "passed"))
+    return next((by_state[state] for state in _WORST_FIRST if state in by_state), Cell("pass", "passed"))
 
 
 def _by_source(index: QualityIndex, filters: Filters, hours: HourRange, days: Sequence[date]) -> list[SourceDays]:

@@ -114,6 +114,5 @@ def render_plans(request: PlanRequest, plans: Sequence[Plan], sources: Sequence[
         plans=plans,
         ready=ready,
         sources=sources,
-        default_chunk=DEFAULT_CHUNK,
         may_act=True,
     )
