@@ -80,7 +80,7 @@ def test_hours_that_are_held_for_the_same_are_decided_on_together_and_others_apa
     assert boxes(answer.text) == [[f"{HOURS[4]}_act"], [f"{hour}_act" for hour in (HOURS[3], HOURS[2], HOURS[1])]]
     assert "4 click hours" in answer.text
     assert f"{HOURS[0]} to {HOURS[3]}" in answer.text
-    assert "shop: no_new_fields; web: quarantined_share. In the newest:" in answer.text
+    assert "shop: no_new_fields; web: quarantined_share</a>. In the newest:" in answer.text
     assert re.search(rf"{HOURS[0]}</a> <span class=\"quiet\">is not asked about yet", answer.text)
     assert "connect-src 'self';" in answer.headers["content-security-policy"]
 
