@@ -24,9 +24,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import func, select
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from include.errors import ClickmillError, UsageError
-from include.hours import Hour, HourRange
-from include.job_arguments import arguments_of_run
+from include.errors import ClickmillError
+from include.hours import Hour
 from include.locks import locks_of
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
@@ -42,7 +41,7 @@ from plugins.data_quality.metric import METRIC_DAYS, render_metric
 from plugins.data_quality.overview import Filters, Wait, late_files, render_overview
 from plugins.data_quality.plans import DEFAULT_CHUNK, PlanRequest, make_plans, render_plans
 from plugins.data_quality.quarantine import read_quarantine
-from plugins.data_quality.questions import OpenQuestions
+from plugins.data_quality.questions import OpenQuestions, asked_of
 from plugins.data_quality.rendering import render_message
 from plugins.data_quality.rights import (
     BACKFILL_CLICKS,
@@ -194,10 +193,11 @@ def run(request: Request, session: SessionDep, dag_id: str, run_id: str) -> Resp
     dag_run = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
     if dag_run is None:
         raise HTTPException(404, f"Airflow has no run {run_id} of {dag_id}.")
-    links, hours = _links(request), _hours_of(dag_run)
-    if hours is None:
+    links, asked = _links(request), asked_of(dag_run.conf or {}, dag_run.partition_key)
+    if asked is None:
         sentence = f"The run {run_id} of {dag_id} has no partition that Clickmill knows."
         return _answer(render_message(links, "This run is of no hour", sentence))
+    hours = asked.log_hours
     if len(hours) == 1:
         return RedirectResponse(links.hour(str(hours.start)), 303)
     return RedirectResponse(links.days(hours), 303)
@@ -350,14 +350,3 @@ def _settings(request: Request) -> Settings:
 def _links(request: Request) -> Links:
     pages = str(request.scope.get("root_path", ""))
     return Links(pages, pages.rpartition("/")[0])
-
-
-def _hours_of(run: DagRun) -> HourRange | None:
-    """The hours of a run: its partition, the hour that held_hours asks about, what was asked for by hand; or None."""
-    # Other DAGs' runs may have anything in their conf.
-    texts = {name: value for name, value in (run.conf or {}).items() if isinstance(value, str)}
-    try:
-        asked = {"source": "all", "from": None, "to": None} | texts
-        return arguments_of_run(asked, run.partition_key or texts.get("hour")).log_hours
-    except UsageError:
-        return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from include.errors import UsageError
 from include.holds import INCIDENT_HOURS, Event, cause_of
-from include.hours import Hour, HourRange, LogHour, contiguous
+from include.hours import HourRange, LogHour, contiguous
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,6 @@ def grouped(held: Iterable[Event], questions: Mapping[str, str]) -> list[HeldGro
 def _log_hour(partition: str) -> LogHour | None:
     """The log hour that a partition is; None of a click hour."""
     try:
-        return LogHour(partition.split()[0], Hour.parse(partition.split()[1]))
-    except (IndexError, UsageError):
+        return LogHour.parse(partition)
+    except (ValueError, UsageError):
         return None

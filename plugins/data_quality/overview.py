@@ -9,7 +9,7 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from include.errors import UsageError
-from include.holds import Event, Failure, not_shown
+from include.holds import Event, Failure, holding_of, not_shown
 from include.hours import Hour, HourRange, contiguous
 from include.quality_index import Counts, QualityIndex, Result
 from include.settings import Settings
@@ -321,7 +321,7 @@ def _held(index: QualityIndex, group: HeldGroup) -> Concern:
     failures = [result for result in index.results(hour, failing_only=True) if result.severity == "critical"]
     reasons = newest.examples or ((newest.because,) if newest.because else tuple(map(_in_words, failures)))
     hold = Hold.of(index, hour)
-    since = Hold.of(index, str(oldest.hour)).since
+    since = holding_of(index.events(str(oldest.hour)))[0].at
     return Concern(hour, "held", since, reasons, advice_of(failures), (hold.described,), group)
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from include.backfills import Backfill
 from include.errors import UsageError
-from include.hours import Hour, HourRange
+from include.job_arguments import JobArguments, arguments_of_run
 from plugins.data_quality.rights import BACKFILL_CLICKS, HELD_HOURS
 
 
@@ -28,19 +28,19 @@ class Questions:
     """
 
     by_hour: Mapping[str, str]
-    by_backfill: Mapping[tuple[str, HourRange], str]
+    by_backfill: Mapping[JobArguments, str]
 
     def of_backfill(self, backfill: Backfill) -> str | None:
         """The run that asks about a staged backfill; None if none does."""
         is_asked = backfill.state == "waiting"
-        return self.by_backfill.get((backfill.source, backfill.log_hours)) if is_asked else None
+        return self.by_backfill.get(JobArguments(backfill.source, backfill.log_hours)) if is_asked else None
 
 
 def open_questions(session: SessionDep) -> Questions:
     """All that are open now."""
     of_hours = ((str(conf.get("hour")), run_id) for run_id, conf in _open(session, HELD_HOURS))
-    of_backfills = ((_subject(conf), run_id) for run_id, conf in _open(session, BACKFILL_CLICKS))
-    return Questions(dict(of_hours), {subject: run_id for subject, run_id in of_backfills if subject})
+    of_backfills = ((asked_of(conf), run_id) for run_id, conf in _open(session, BACKFILL_CLICKS))
+    return Questions(dict(of_hours), {asked: run_id for asked, run_id in of_backfills if asked})
 
 
 def _open(session: SessionDep, dag_id: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -60,10 +60,13 @@ def _open(session: SessionDep, dag_id: str) -> Iterator[tuple[str, Mapping[str, 
     return ((run_id, conf or {}) for run_id, conf in runs)
 
 
-def _subject(conf: Mapping[str, Any]) -> tuple[str, HourRange] | None:
+def asked_of(conf: Mapping[str, Any], partition_key: str | None = None) -> JobArguments | None:
+    """What a run is of: the hours of its form, its partition, the hour that held_hours asks about; None for none."""
+    # Other DAGs' runs may have anything in their conf.
+    texts = {name: value for name, value in conf.items() if isinstance(value, str)}
     try:
-        return str(conf["source"]), HourRange(Hour.parse(conf["from"]), Hour.parse(conf["to"]))
-    except (KeyError, TypeError, AttributeError, UsageError):  # a form that was filled in by another program
+        return arguments_of_run({"source": "all", "from": None, "to": None} | texts, partition_key or texts.get("hour"))
+    except UsageError:
         return None
 
 

@@ -27,6 +27,15 @@ class Rights:
     undo: bool = False
 
 
+_PERMISSIONS = {
+    "decide_hours": requires_access_dag("PUT", DagAccessEntity.HITL_DETAIL, HELD_HOURS),
+    "decide_backfills": requires_access_dag("PUT", DagAccessEntity.HITL_DETAIL, BACKFILL_CLICKS),
+    "backfill": may_start_backfills,
+    "replay": requires_access_dag("POST", DagAccessEntity.RUN, REPLAY_QUARANTINED),
+    "undo": requires_access_dag("POST", DagAccessEntity.RUN, UNDO_BACKFILL),
+}
+
+
 def rights_of(request: Request, user: GetUserDep) -> Rights:
     """Those of whoever asks."""
 
@@ -37,13 +46,7 @@ def rights_of(request: Request, user: GetUserDep) -> Rights:
             return False
         return True
 
-    return Rights(
-        decide_hours=has(requires_access_dag("PUT", DagAccessEntity.HITL_DETAIL, HELD_HOURS)),
-        decide_backfills=has(requires_access_dag("PUT", DagAccessEntity.HITL_DETAIL, BACKFILL_CLICKS)),
-        backfill=has(may_start_backfills),
-        replay=has(requires_access_dag("POST", DagAccessEntity.RUN, REPLAY_QUARANTINED)),
-        undo=has(requires_access_dag("POST", DagAccessEntity.RUN, UNDO_BACKFILL)),
-    )
+    return Rights(**{name: has(permission) for name, permission in _PERMISSIONS.items()})
 
 
 UserRights = Annotated[Rights, Depends(rights_of)]
